@@ -1,0 +1,47 @@
+# Everything a checkout needs. `make demo` and `make test` each set up their own environment first.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+# The lock names exact versions with hashes and no registry; an editable install follows without its dependencies.
+$(READY): requirements/dev.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: setup
+setup: $(READY)  ## make .venv with everything locked, Codex included
+
+.PHONY: demo
+demo: $(READY)  ## the main job on the real Codex with the scripted model; no account needed
+	$(BIN)/termald demo
+
+.PHONY: test
+test: $(READY)  ## lint, types, import contracts, then every test
+	$(MAKE) --no-print-directory lint
+	$(BIN)/python -m pytest
+
+.PHONY: lint
+lint: $(READY)  ## ruff, mypy, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(READY)  ## let ruff lay the code out
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: lock
+lock:  ## renew requirements/dev.txt (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  --extra codex --group dev requirements/build.in pyproject.toml -o requirements/dev.txt
