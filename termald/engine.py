@@ -1,0 +1,83 @@
+"""What the API sees of the daemon: ask, read, listen. Nothing else is reachable from a request handler.
+
+The composition root implements it; tests implement it in memory.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import msgspec
+
+from state.records import Host, RuntimeId
+from termald.core.effects import Answer
+from termald.core.inputs import Command, Ticket
+
+if TYPE_CHECKING:
+    from state.store import Store
+    from termald.hub import Hub
+
+
+class RuntimeView(msgspec.Struct, frozen=True, kw_only=True):
+    """The supervised process as it stands. `pid` is None while there is none; `reason` says why it is not ready."""
+
+    status: Literal["stopped", "starting", "ready", "backoff", "broken", "stopping"]
+    id: RuntimeId | None = None
+    pid: int | None = None
+    started_at_ms: int | None = None
+    transport: Literal["unix", "stdio"] = "unix"
+    adopted: bool = False
+    codex_version: str | None = None
+    codex_home: str = ""
+    restarts: int = 0
+    last_exit_json: str | None = None
+    reason: str | None = None
+
+
+class DiscoveryView(msgspec.Struct, frozen=True, kw_only=True):
+    """The last scan, or the running one. Counts are of threads; `report_json` is the scanner's report."""
+
+    status: Literal["idle", "scanning", "failed"]
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    report_json: str | None = None
+    reason: str | None = None
+
+
+class Engine(Protocol):
+    """The daemon behind the API."""
+
+    @property
+    def host(self) -> Host:
+        """Who we are."""
+
+    @property
+    def store(self) -> "Store":
+        """Committed rows. A read after an answer sees what was answered."""
+
+    @property
+    def hub(self) -> "Hub":
+        """Live events."""
+
+    @property
+    def runtime(self) -> RuntimeView:
+        """The process."""
+
+    @property
+    def discovery(self) -> DiscoveryView:
+        """The scanner."""
+
+    @property
+    def accepting(self) -> bool:
+        """False until what was live before the start is settled or adopted; commands wait for it."""
+
+    async def ask(self, command: Callable[[Ticket, int], Command]) -> Answer:
+        """Put a command into the inbox and return its answer, which follows the commit.
+
+        `command` is given the ticket and the time (Unix ms). Cancelling the wait does not take the command back.
+        Errors: none of its own; a
+        refusal is an answer. Once the daemon is stopping every command is refused with `starting` or
+        `runtime-unavailable`.
+        """
+
+    def scan_now(self) -> None:
+        """Wake the scanner; returns at once. A scan that runs is followed by another."""
