@@ -74,7 +74,7 @@ class SessionRecord(Record, frozen=True, kw_only=True):
     grows, also across restarts (I4). `attachment` is set while something live is, or may be, behind the session.
     `history` says that a user
     item was once recorded in the claimed thread, or that it was found with turns: such a thread is never given up on
-    the quiet.
+    the quiet. `paused` holds the queue until somebody prompts or retries (after a stop, a refusal, an unknown outcome).
     A killed session keeps its row (`killed_at_ms`), so that its id is never used again; no read shows it.
     """
 
@@ -98,6 +98,7 @@ class SessionRecord(Record, frozen=True, kw_only=True):
     thread_id: ThreadId | None = None
     history: bool = False
     resume_lost: bool = False
+    paused: bool = False
     generation: int = 0
     attachment: CodexAttachment | None = None
     active_turn_id: TurnId | None = None

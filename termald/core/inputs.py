@@ -278,6 +278,15 @@ class TurnsRead(Reply, frozen=True, kw_only=True):
     turns: tuple[SeenTurn, ...]
 
 
+class CallUnwritten(Input, frozen=True, kw_only=True):
+    """A call was not written, and it is known that it was not: its folder is gone, it is larger than the socket
+    takes."""
+
+    call: CallId
+    slug: str
+    message: str
+
+
 class ReplyMalformed(Reply, frozen=True, kw_only=True):
     """A reply that does not hold what it must (no thread id, say). The outcome in Codex is unknown."""
 
@@ -467,6 +476,13 @@ class RuntimeExited(Input, frozen=True, kw_only=True):
     exit_json: str
 
 
+class Booted(Input, frozen=True, kw_only=True):
+    """The first input of a daemon. Sessions attached to any other process than `alive` are settled, once, before a
+    command is taken."""
+
+    alive: RuntimeId | None
+
+
 class RuntimeNews(Input, frozen=True, kw_only=True):
     """The supervisor's state changed; told to subscribers, decides nothing."""
 
@@ -527,6 +543,14 @@ class ThreadsSeen(Input, frozen=True, kw_only=True):
 
     home: str
     threads: tuple[KnownThread, ...]
+
+
+class ThreadDecided(Input, frozen=True, kw_only=True):
+    """What the import policy made of one seen thread, on the state of now. `outcome` is the policy's verdict."""
+
+    thread: KnownThread
+    outcome: Literal["refresh", "skip", "child", "ignore", "orphan", "import"]
+    reason: str
 
 
 class ScanNews(Input, frozen=True, kw_only=True):
