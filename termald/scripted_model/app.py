@@ -1,0 +1,197 @@
+"""The endpoint as an ASGI application: `/v1/responses`, `/v1/models`, and the control addresses.
+
+An answer that the script cuts ends in `AnswerCutError`, raised in the middle of the body: a server must drop the
+connection then, because whatever else it did would be an end of the body, and the client would have to believe it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+import msgspec
+import trio
+
+from termald.scripted_model.config import MODELS, catalog
+from termald.scripted_model.events import BATCH_BYTES
+from termald.scripted_model.model import ScriptedModel, refusal
+from termald.scripted_model.request import BadRequestError
+from termald.scripted_model.stream import CUT, Action, Block, Drop, Finish, Pause, Refuse, Send
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+SendMessage = Callable[[Message], Awaitable[None]]
+
+BODY_BYTES_MAX = 64 * 1024 * 1024  # a history with images; Codex itself stops at 16 MiB a message
+
+_JSON = (b"content-type", b"application/json")
+_STREAM_HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
+
+
+class AnswerCutError(Exception):
+    """The script drops the connection here. Nothing is wrong."""
+
+
+class ScriptedApp:
+    """The ASGI application over one `ScriptedModel`."""
+
+    def __init__(self, model: ScriptedModel) -> None:
+        self.model = model
+
+    async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            raise NotImplementedError(f"the scripted model speaks HTTP only, not {scope['type']!r}")
+        method, path = scope["method"], scope["path"]
+        if (method, path) == ("POST", "/v1/responses"):
+            await self._respond(scope, receive, send)
+            return
+        status, body = self._control(method, path, scope.get("query_string", b""))
+        await _reply(send, status, msgspec.json.encode(body))
+
+    def _control(self, method: str, path: str, query: bytes) -> tuple[int, object]:
+        match method, path.strip("/").split("/"):
+            case "GET", ["v1", "models"]:
+                data = [{"id": name, "object": "model", "created": 0, "owned_by": "termald"} for name in MODELS]
+                return 200, {"object": "list", "data": data, **catalog()}
+            case "GET", ["control", "calls"]:
+                return self._calls(query)
+            case "GET", ["control", "holds"]:
+                return 200, {"holds": self.model.holds}
+            case "POST", ["control", "release", name]:
+                return 200, {"released": self.model.release(unquote(name))}
+            case "POST", ["control", "reset"]:
+                self.model.reset()
+                return 200, {"reset": True}
+        return 404, {
+            "error": {"message": f"there is no {method} {path} here", "type": "invalid_request_error", "code": None}
+        }
+
+    def _calls(self, query: bytes) -> tuple[int, object]:
+        asked = parse_qs(query.decode("latin-1"))
+        after, thread = asked.get("after", ["0"])[-1], asked.get("thread", [None])[-1]
+        if not after.isdigit():
+            return 400, {
+                "error": {
+                    "message": f"`after` must be the number of a call, not {after!r}",
+                    "type": "invalid_request_error",
+                }
+            }
+        calls = [call for call in self.model.calls if call.number > int(after) and thread in (None, call.thread_id)]
+        return 200, {"calls": calls}
+
+    async def _respond(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
+        try:
+            _check_encoding(scope)
+            body = await _body(receive)
+            if body is None:
+                return  # the client left before it had said what it wanted
+            number, answer = self.model.begin(body)
+        except BadRequestError as error:
+            await _refuse(send, refusal(400, str(error)))
+            return
+        outcome = "left"
+        try:
+            async with trio.open_nursery() as nursery:
+                # The only way to notice a client that leaves while an answer is held is to read on.
+                nursery.start_soon(_until_disconnect, receive, nursery.cancel_scope)
+                outcome = await self._perform(number, answer, send)
+                nursery.cancel_scope.cancel()
+        finally:
+            self.model.settle(number, outcome)
+        if outcome == CUT:
+            raise AnswerCutError(f"call {number} is cut by its script")
+
+    async def _perform(self, number: int, answer: Iterator[Action], send: SendMessage) -> str:
+        """Carry the actions out and return the outcome for the record."""
+        stream = _Stream(send)
+        for action in answer:
+            match action:
+                case Send(data):
+                    await stream.write(data)
+                case Pause(ms):
+                    await stream.flush()
+                    await trio.sleep(ms / 1000)
+                case Block(name):
+                    await stream.flush()
+                    await self.model.hold(number, name)
+                case Refuse():
+                    await _refuse(send, action)
+                    return "refused"
+                case Drop():
+                    await stream.flush()
+                    return CUT
+                case Finish(outcome):
+                    await stream.end()
+                    return outcome
+        raise AssertionError("the actions of a call end in Refuse, Drop or Finish")
+
+
+class _Stream:
+    """The body of one answer. What is ready at once is sent at once, but in one write: see `BATCH_BYTES`."""
+
+    def __init__(self, send: SendMessage) -> None:
+        self._send = send
+        self._opened = False
+        self._waiting: list[bytes] = []
+        self._size = 0
+
+    async def write(self, data: bytes) -> None:
+        self._waiting.append(data)
+        self._size += len(data)
+        if self._size >= BATCH_BYTES:
+            await self.flush()
+
+    async def flush(self) -> None:
+        if self._waiting:
+            await self._body(more=True)
+
+    async def end(self) -> None:
+        await self._body(more=False)
+
+    async def _body(self, *, more: bool) -> None:
+        data = b"".join(self._waiting)
+        self._waiting, self._size = [], 0
+        if not self._opened:
+            self._opened = True
+            await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS})
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """Return the whole body, or `None` when the client left. Errors: `BadRequestError` beyond `BODY_BYTES_MAX`."""
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > BODY_BYTES_MAX:
+            raise BadRequestError(f"the body is larger than {BODY_BYTES_MAX} bytes")
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+async def _until_disconnect(receive: Receive, scope: trio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+def _check_encoding(scope: Scope) -> None:
+    for name, value in scope["headers"]:
+        if name.lower() == b"content-encoding" and value.lower() != b"identity":
+            raise BadRequestError(f"the body is encoded as {value.decode('latin-1')}; send it as it is")
+
+
+async def _refuse(send: SendMessage, answer: Refuse) -> None:
+    await _reply(send, answer.status, answer.body, answer.headers)
+
+
+async def _reply(send: SendMessage, status: int, body: bytes, headers: tuple[tuple[str, str], ...] = ()) -> None:
+    more = [(name.encode(), value.encode()) for name, value in headers]
+    head = [_JSON, (b"content-length", str(len(body)).encode()), *more]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
