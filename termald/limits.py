@@ -111,7 +111,7 @@ class CodexLimits(msgspec.Struct, frozen=True, kw_only=True):
             high=600_000,
         ),
     ] = 30_000
-    setup_deadline_ms: Annotated[
+    open_deadline_ms: Annotated[
         int,
         bound(
             "How long Codex may take to open or resume a thread. With slow login shells 128 starts took 65 s.",
@@ -119,10 +119,19 @@ class CodexLimits(msgspec.Struct, frozen=True, kw_only=True):
             low=1_000,
             high=3_600_000,
         ),
-    ] = 90_000
-    call_deadline_ms: Annotated[
+    ] = 60_000
+    turn_deadline_ms: Annotated[
         int,
-        bound("How long Codex may take over any other request.", unit="ms", low=1_000, high=3_600_000),
+        bound(
+            "How long Codex may take to acknowledge a prompt. The turn itself has no deadline.",
+            unit="ms",
+            low=1_000,
+            high=3_600_000,
+        ),
+    ] = 30_000
+    read_deadline_ms: Annotated[
+        int,
+        bound("How long Codex may take to read a thread's history from disk.", unit="ms", low=1_000, high=3_600_000),
     ] = 30_000
     stop_deadline_ms: Annotated[
         int,
@@ -182,12 +191,12 @@ class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
     queue_prompts_max: Annotated[
         int,
         bound(
-            "Prompts of one session that wait; one more is answered 429. More is a loop in the caller, not a person.",
+            "Prompts of one session that wait; one more is refused as `session-busy`.",
             unit="prompts",
             low=1,
-            high=10_000,
+            high=100_000,
         ),
-    ] = 256
+    ] = 1_000
 
 
 class DiscoveryLimits(msgspec.Struct, frozen=True, kw_only=True):
