@@ -1,0 +1,63 @@
+"""One batch, one transaction: the only way in.
+
+The order inside is part of the contract. What the guards judge is the end state of the batch, not the path to it:
+claims are let go before any is taken, so that a thread may pass from one session to another, and entries leave the
+ignore set before sessions claim and enter it after sessions let go (I9).
+"""
+
+import apsw
+
+from state.records import Changes, RuntimeRecord, SessionRecord, ThreadId
+from state.rows import (
+    DISPOSALS,
+    EVENTS,
+    IDEMPOTENCY,
+    IGNORED,
+    INTENTS,
+    ITEMS,
+    PROMPTS,
+    REQUESTS,
+    RUNTIMES,
+    SESSIONS,
+    THREADS,
+    TURNS,
+)
+from state.schema import transaction
+
+
+def apply(db: apsw.Connection, changes: Changes, sync: bool) -> None:
+    """Write the whole batch or nothing of it. With `sync` it is on the disk on return, and all that was committed
+    before with it; without, a power cut may take the newest batches, in order, but a killed process takes none."""
+    db.pragma("synchronous", "FULL" if sync else "NORMAL")
+    with transaction(db, "IMMEDIATE"):
+        _unignore(db, changes.unignored)
+        _put_sessions(db, changes.sessions)
+        PROMPTS.put(db, changes.prompts)
+        TURNS.put(db, changes.turns)
+        ITEMS.put(db, changes.items)
+        REQUESTS.put(db, changes.requests)
+        INTENTS.put(db, changes.intents)
+        THREADS.put(db, changes.threads)
+        DISPOSALS.put(db, changes.disposals)
+        IDEMPOTENCY.put(db, changes.idempotency)
+        IGNORED.put(db, changes.ignored)
+        EVENTS.append(db, changes.events)
+        if changes.runtime is not None:
+            RUNTIMES.put(db, (changes.runtime,))
+
+
+def apply_runtime(db: apsw.Connection, runtime: RuntimeRecord) -> None:
+    """Write the process's record, synced: it must be found again whatever happens next."""
+    apply(db, Changes(runtime=runtime), sync=True)
+
+
+def _unignore(db: apsw.Connection, threads: tuple[ThreadId, ...]) -> None:
+    db.executemany("DELETE FROM ignored_threads WHERE thread_id = ?", ((thread,) for thread in threads))
+
+
+def _put_sessions(db: apsw.Connection, sessions: tuple[SessionRecord, ...]) -> None:
+    db.executemany(
+        "UPDATE sessions SET thread_id = NULL WHERE id = ? AND thread_id IS NOT NULL AND thread_id IS NOT ?",
+        ((session.id, session.thread_id if session.killed_at_ms is None else None) for session in sessions),
+    )
+    SESSIONS.put(db, sessions)
