@@ -15,7 +15,20 @@ from termald.scripted_model.config import MODELS, catalog
 from termald.scripted_model.events import BATCH_BYTES
 from termald.scripted_model.model import ScriptedModel, refusal
 from termald.scripted_model.request import BadRequestError
-from termald.scripted_model.stream import CUT, Action, Block, Drop, Finish, Pause, Refuse, Send
+from termald.scripted_model.stream import (
+    CUT,
+    LEFT,
+    REFUSED,
+    Action,
+    Begin,
+    Block,
+    Drop,
+    Finish,
+    Headers,
+    Pause,
+    Refuse,
+    Send,
+)
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -90,41 +103,59 @@ class ScriptedApp:
         except BadRequestError as error:
             await _refuse(send, refusal(400, str(error)))
             return
-        outcome = "left"
-        try:
-            async with trio.open_nursery() as nursery:
-                # The only way to notice a client that leaves while an answer is held is to read on.
-                nursery.start_soon(_until_disconnect, receive, nursery.cancel_scope)
-                outcome = await self._perform(number, answer, send)
-                nursery.cancel_scope.cancel()
-        finally:
-            self.model.settle(number, outcome)
-        if outcome == CUT:
-            raise AnswerCutError(f"call {number} is cut by its script")
-
-    async def _perform(self, number: int, answer: Iterator[Action], send: SendMessage) -> str:
-        """Carry the actions out and return the outcome for the record."""
         stream = _Stream(send)
-        for action in answer:
-            match action:
-                case Send(data):
-                    await stream.write(data)
-                case Pause(ms):
-                    await stream.flush()
-                    await trio.sleep(ms / 1000)
-                case Block(name):
-                    await stream.flush()
-                    await self.model.hold(number, name)
-                case Refuse():
-                    await _refuse(send, action)
-                    return "refused"
-                case Drop():
-                    await stream.flush()
-                    return CUT
-                case Finish(outcome):
-                    await stream.end()
-                    return outcome
-        raise AssertionError("the actions of a call end in Refuse, Drop or Finish")
+        outcome = LEFT
+        try:
+            last = await self._until_last(number, answer, stream, receive)
+            if last is not None:
+                outcome = _outcome(last)
+        finally:
+            # Before the last byte is sent: whoever has that byte may ask again, and finds the record complete.
+            self.model.settle(number, outcome)
+        match last:
+            case Refuse():
+                await _refuse(send, last)
+            case Drop():
+                await stream.flush()
+                raise AnswerCutError(f"call {number} is cut by its script")
+            case Finish():
+                await stream.end()
+
+    async def _until_last(
+        self, number: int, answer: Iterator[Action], stream: "_Stream", receive: Receive
+    ) -> Refuse | Drop | Finish | None:
+        """Carry the actions out up to the last one and return that; `None` when the client left in between."""
+        last: Refuse | Drop | Finish | None = None
+        async with trio.open_nursery() as nursery:
+            # The only way to notice a client that leaves while an answer is held is to read on. It may go as soon as it
+            # has the last byte, which is no leaving: the last action is carried out when nobody looks any more.
+            nursery.start_soon(_until_disconnect, receive, nursery.cancel_scope)
+            for action in answer:
+                match action:
+                    case Begin(headers):
+                        stream.begin(headers)
+                    case Send(data):
+                        await stream.write(data)
+                    case Pause(ms):
+                        await stream.flush()
+                        await trio.sleep(ms / 1000)
+                    case Block(name):
+                        await stream.flush()
+                        await self.model.hold(number, name)
+                    case _:
+                        last = action
+            nursery.cancel_scope.cancel()
+        return last
+
+
+def _outcome(last: Refuse | Drop | Finish) -> str:
+    match last:
+        case Refuse():
+            return REFUSED
+        case Drop():
+            return CUT
+        case Finish(outcome):
+            return outcome
 
 
 class _Stream:
@@ -132,9 +163,13 @@ class _Stream:
 
     def __init__(self, send: SendMessage) -> None:
         self._send = send
-        self._opened = False
+        self._headers: list[tuple[bytes, bytes]] | None = None
         self._waiting: list[bytes] = []
         self._size = 0
+
+    def begin(self, headers: Headers) -> None:
+        """Have the status line and the headers sent with the first body, in front of it."""
+        self._headers = [*_STREAM_HEADERS, *((name.encode(), value.encode()) for name, value in headers)]
 
     async def write(self, data: bytes) -> None:
         self._waiting.append(data)
@@ -152,9 +187,9 @@ class _Stream:
     async def _body(self, *, more: bool) -> None:
         data = b"".join(self._waiting)
         self._waiting, self._size = [], 0
-        if not self._opened:
-            self._opened = True
-            await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS})
+        if self._headers is not None:
+            head, self._headers = self._headers, None
+            await self._send({"type": "http.response.start", "status": 200, "headers": head})
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
 
@@ -190,7 +225,7 @@ async def _refuse(send: SendMessage, answer: Refuse) -> None:
     await _reply(send, answer.status, answer.body, answer.headers)
 
 
-async def _reply(send: SendMessage, status: int, body: bytes, headers: tuple[tuple[str, str], ...] = ()) -> None:
+async def _reply(send: SendMessage, status: int, body: bytes, headers: Headers = ()) -> None:
     more = [(name.encode(), value.encode()) for name, value in headers]
     head = [_JSON, (b"content-length", str(len(body)).encode()), *more]
     await send({"type": "http.response.start", "status": status, "headers": head})

@@ -49,7 +49,7 @@ def codex_config(
     base_url: str,
     *,
     catalog_path: Path | None = None,
-    request_max_retries: int = 2,
+    request_max_retries: int = 0,
     stream_max_retries: int = 2,
     stream_idle_timeout_ms: int = 300_000,
 ) -> str:
@@ -87,7 +87,7 @@ def write_codex_home(
     home: Path,
     base_url: str,
     *,
-    request_max_retries: int = 2,
+    request_max_retries: int = 0,
     stream_max_retries: int = 2,
     stream_idle_timeout_ms: int = 300_000,
 ) -> Path:

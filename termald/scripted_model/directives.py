@@ -10,6 +10,7 @@ from termald.scripted_model.plan import (
     CallTool,
     Cut,
     Fail,
+    Header,
     Hold,
     NewMessage,
     Open,
@@ -18,6 +19,7 @@ from termald.scripted_model.plan import (
     Reason,
     Say,
     Shell,
+    Spawn,
     Usage,
     Wait,
 )
@@ -30,6 +32,7 @@ TOKENS_MAX = 1_000_000_000
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _CODE = re.compile(r"[a-z][a-z0-9_]*")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s)")
 _SHELL_OPTION = re.compile(r"(escalate|workdir|wait)=(\S+)\s+(.*)", re.DOTALL)
 _PATCH_FORMS = "`add PATH LINE`, `replace PATH LINE => LINE` or `delete PATH`"
@@ -89,6 +92,14 @@ def open_answer(draft: Draft, argument: str) -> None:
     draft.add(Open())
 
 
+def header(draft: Draft, argument: str) -> None:
+    """`@header NAME VALUE`: a header of the answer that follows."""
+    name, _, value = argument.partition(" ")
+    if _HEADER_NAME.fullmatch(name) is None or not value.strip() or not value.isascii() or not value.isprintable():
+        raise ScriptError("expected the name of a header and its value, in printable ASCII")
+    draft.add(Header(name.lower(), value.strip()))
+
+
 def shell(draft: Draft, argument: str) -> None:
     """`@shell [escalate=true] [workdir=DIR] [wait=1s] COMMAND`: a call of the offered shell tool."""
     options: dict[str, str] = {}
@@ -125,6 +136,11 @@ def ask(draft: Draft, argument: str) -> None:
     if not question or len(options) < 2 or not all(options):  # noqa: PLR2004 - Codex's own lower limit
         raise ScriptError("expected `QUESTION | CHOICE | CHOICE`, with two choices or more")
     draft.add(Ask(question, tuple(options)))
+
+
+def spawn(draft: Draft, argument: str) -> None:
+    """`@spawn PROMPT`: a sub-agent with this prompt of one line."""
+    draft.add(Spawn(_something(argument, "the prompt of the sub-agent")))
 
 
 def tool(draft: Draft, argument: str) -> None:

@@ -3,6 +3,7 @@
 from termald.scripted_model.plan import (
     Cut,
     Fail,
+    Header,
     Hold,
     ModelCall,
     NewMessage,
@@ -73,6 +74,8 @@ class Draft:
                 "an HTTP status cannot follow output of the same model call; "
                 "name an error code (a `response.failed` event) or use @cut"
             )
+        if isinstance(step, Header) and self._has_opened():
+            raise ScriptError("the headers of this model call are sent already")
         self._steps.append(step)
         self._after_tool = is_tool
         self._joining = False
@@ -128,7 +131,7 @@ class Draft:
         self._steps, self._usage, self._after_tool = [], None, False
 
     def _has_opened(self) -> bool:
-        return any(not isinstance(step, Wait | Hold | Fail | Cut) for step in self._steps)
+        return any(not isinstance(step, Header | Wait | Hold | Fail | Cut) for step in self._steps)
 
 
 def _is_output(step: Step) -> bool:

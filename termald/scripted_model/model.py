@@ -13,21 +13,29 @@ from typing import Any
 import msgspec
 import trio
 
+from termald.scripted_model.draft import DEFAULT_TEXT
+from termald.scripted_model.plan import ModelCall, Say
 from termald.scripted_model.request import ModelRequest, read_request
 from termald.scripted_model.script import ScriptError, parse_script
-from termald.scripted_model.stream import Action, Opening, Refuse, actions
+from termald.scripted_model.stream import COMPLETED, Action, Opening, Refuse, actions
 from termald.scripted_model.tools import ToolNotOfferedError
 
 CALLS_MAX = 10_000  # a stranger may leave the endpoint running; a call with a long history weighs some 10 kB
 
 
+Place = tuple[str | None, str | None, int, int]  # thread, turn, number of user texts, step
+
+BEYOND = ModelCall((Say((DEFAULT_TEXT,)),))
+
+
 class Call(msgspec.Struct, frozen=True, rename="camel"):
     """One request to the model, as other programs read it.
 
-    `number` counts all requests from 1. `step` is the place of this model call in the turn's plan (from 0), `attempt`
-    how often it was asked (from 1). `outcome` is `open` until the answer ended: `completed`, `incomplete`, `failed` (an
-    event said so), `refused` (an HTTP status), `cut` or `cutClean` (by the script), or `left` (the client went away, or
-    the server was stopped). `error` says why a script was refused with 400.
+    `number` counts all requests from 1. `step` is the place of this model call in the turn's script (from 0; beyond it
+    when the script is over), `attempt` how often it was asked (from 1). `outcome` is `open` until the answer ended:
+    `completed`, `incomplete`, `failed` (an event said so), `refused` (an HTTP status), `cut` or `cutClean` (by the
+    script), or `left` (the client went away, or the server was stopped). `error` says why a script was refused with
+    400.
     """
 
     number: int
@@ -74,7 +82,7 @@ class ScriptedModel:
         self._now_s = now_s
         self._numbers = 0
         self._calls: dict[int, Call] = {}
-        self._attempts: dict[tuple[object, ...], int] = {}
+        self._last_asked: dict[Place, int] = {}
         self._held: dict[str, list[tuple[int, trio.Event]]] = {}
         self._passes: dict[str, int] = {}
         self._changed = trio.Event()
@@ -97,14 +105,18 @@ class ScriptedModel:
         """
         request = read_request(body)
         try:
-            step, call = parse_script(request.prompt).call_after(request.tool_calls)
-            attempt = self._next_attempt(request, step)
+            step, call, key = self._place(request)
+            attempt = self._attempt_after(key)
             opening = Opening(self._new_id(), request.model, int(self._now_s()))
             answer = actions(call, request.tools, opening, attempt)
         except (ScriptError, ToolNotOfferedError, LookupError) as error:
             number = self._record(request, None, 1, str(error))
             return number, iter((refusal(400, str(error)),))
-        return self._record(request, step, attempt, None), answer
+        number = self._record(request, step, attempt, None)
+        self._last_asked[key] = number
+        if len(self._last_asked) > CALLS_MAX:
+            del self._last_asked[next(iter(self._last_asked))]
+        return number, answer
 
     def settle(self, number: int, outcome: str) -> None:
         """Say how the answer to this call ended; a call that was forgotten by `reset` stays forgotten."""
@@ -143,7 +155,7 @@ class ScriptedModel:
         """Forget all calls, attempts and early releases, and let everyone go on who waits. Numbers go on growing."""
         for held in self.holds:
             self.release(held.name)
-        self._calls, self._attempts, self._passes = {}, {}, {}
+        self._calls, self._last_asked, self._passes = {}, {}, {}
         self._tell()
 
     async def wait_for_calls(self, count: int, *, thread_id: str | None = None) -> tuple[Call, ...]:
@@ -169,13 +181,29 @@ class ScriptedModel:
             await self._changed.wait()
         return tuple(number for number, _ in self._held[name])
 
-    def _next_attempt(self, request: ModelRequest, step: int) -> int:
-        # The number of user texts is part of the key: a steered turn has the same id and begins a script of its own.
-        key = (request.thread_id, request.turn_id, len(request.user_texts), step)
-        self._attempts[key] = self._attempts.get(key, 0) + 1
-        if len(self._attempts) > CALLS_MAX:
-            del self._attempts[next(iter(self._attempts))]
-        return self._attempts[key]
+    def _place(self, request: ModelRequest) -> tuple[int, ModelCall, Place]:
+        """Return the step of the script that this request asks for, its model call, and what identifies it.
+
+        Codex may go on asking in a turn whose script is over: a sub-agent that ends meanwhile is news for the model.
+        Such a call is beyond the script. Without a turn id the same request may as well be a new turn, so there the
+        script begins again.
+        """
+        plan = parse_script(request.prompt)
+        step, call = plan.call_after(request.tool_calls)
+        key = _key(request, step)
+        if step == len(plan.calls) - 1 and request.turn_id is not None:
+            while self._is_completed(key):
+                step, call = step + 1, BEYOND
+                key = _key(request, step)
+        return step, call, key
+
+    def _is_completed(self, key: Place) -> bool:
+        last = self._calls.get(self._last_asked.get(key, 0))
+        return last is not None and last.outcome == COMPLETED
+
+    def _attempt_after(self, key: Place) -> int:
+        last = self._calls.get(self._last_asked.get(key, 0))
+        return last.attempt + 1 if last is not None else 1
 
     def _record(self, request: ModelRequest, step: int | None, attempt: int, error: str | None) -> int:
         self._numbers += 1
@@ -206,6 +234,11 @@ class ScriptedModel:
     def _tell(self) -> None:
         changed, self._changed = self._changed, trio.Event()
         changed.set()
+
+
+def _key(request: ModelRequest, step: int) -> Place:
+    # The number of user texts is part of it: a steered turn keeps its id and begins a script of its own.
+    return request.thread_id, request.turn_id, len(request.user_texts), step
 
 
 def refusal(status: int, message: str) -> Refuse:

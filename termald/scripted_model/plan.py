@@ -29,6 +29,13 @@ class Open(msgspec.Struct, frozen=True):
     """Send the status line, the headers and `response.created` now, not with the first output."""
 
 
+class Header(msgspec.Struct, frozen=True):
+    """A header of the answer, whichever answer it will be."""
+
+    name: str
+    value: str
+
+
 class Wait(msgspec.Struct, frozen=True):
     """Do nothing for a while."""
 
@@ -89,6 +96,12 @@ class Ask(msgspec.Struct, frozen=True):
     options: tuple[str, ...]
 
 
+class Spawn(msgspec.Struct, frozen=True):
+    """A sub-agent with this prompt, which is a script of its own."""
+
+    prompt: str
+
+
 class CallTool(msgspec.Struct, frozen=True):
     """A call of any offered tool. `arguments` is passed as it stands; `namespace` names the tool's group."""
 
@@ -97,8 +110,8 @@ class CallTool(msgspec.Struct, frozen=True):
     namespace: str | None = None
 
 
-ToolStep = Shell | Patch | Ask | CallTool
-Step = Say | NewMessage | Reason | Open | Wait | Hold | Fail | Cut | Raw | ToolStep
+ToolStep = Shell | Patch | Ask | Spawn | CallTool
+Step = Say | NewMessage | Reason | Open | Header | Wait | Hold | Fail | Cut | Raw | ToolStep
 
 
 class Usage(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from termald.scripted_model.events import ResponseEvents, sse
 from termald.scripted_model.plan import (
     Cut,
     Fail,
+    Header,
     Hold,
     ModelCall,
     NewMessage,
@@ -28,12 +29,24 @@ from termald.scripted_model.tools import Tools, tool_item
 
 DEFAULT_INPUT_TOKENS = 100
 
+COMPLETED = "completed"
 CUT = "cut"
 CUT_CLEAN = "cutClean"
+REFUSED = "refused"
+LEFT = "left"
+
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """Open the answer: status 200, and these headers beside those of every stream. Comes once, before `Send`."""
+
+    headers: Headers
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Put these bytes on the stream; the first one opens the answer."""
+    """Put these bytes on the stream."""
 
     data: bytes
 
@@ -54,7 +67,7 @@ class Refuse(msgspec.Struct, frozen=True):
     """Answer with this status and a JSON body instead of a stream. Nothing was sent before, nothing comes after."""
 
     status: int
-    headers: tuple[tuple[str, str], ...]
+    headers: Headers
     body: bytes
 
 
@@ -68,7 +81,7 @@ class Finish(msgspec.Struct, frozen=True):
     outcome: str
 
 
-Action = Send | Pause | Block | Refuse | Drop | Finish
+Action = Begin | Send | Pause | Block | Refuse | Drop | Finish
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -103,6 +116,7 @@ def actions(call: ModelCall, tools: Tools, opening: Opening, attempt: int) -> It
 def _actions(call: ModelCall, items: list[dict[str, object]], opening: Opening, attempt: int) -> Iterator[Action]:
     events = ResponseEvents(opening.response_id, opening.model, opening.created_at_s)
     calls = iter(items)
+    headers: list[tuple[str, str]] = []
     is_open = False
     for step in call.steps:
         if isinstance(step, Fail | Cut) and step.times is not None and attempt > step.times:
@@ -110,18 +124,22 @@ def _actions(call: ModelCall, items: list[dict[str, object]], opening: Opening, 
             continue
         if not is_open and _needs_stream(step):
             is_open = True
+            yield Begin(tuple(headers))
             yield Send(events.created())
         if isinstance(step, Fail):
-            yield from _fail(step, events, opening)
+            yield from _fail(step, events, opening, headers)
             return
         if isinstance(step, Cut):
             yield Finish(CUT_CLEAN) if step.clean else Drop()
             return
-        if isinstance(step, ToolStep):
+        if isinstance(step, Header):
+            headers.append((step.name, step.value))
+        elif isinstance(step, ToolStep):
             yield Send(events.tool_call(next(calls)))
         else:
             yield from _say(step, events)
     if not is_open:
+        yield Begin(tuple(headers))
         yield Send(events.created())
     usage = call.usage or default_usage(call)
     if call.incomplete is not None:
@@ -129,11 +147,11 @@ def _actions(call: ModelCall, items: list[dict[str, object]], opening: Opening, 
         yield Finish("incomplete")
         return
     yield Send(events.completed(usage))
-    yield Finish("completed")
+    yield Finish(COMPLETED)
 
 
 def _needs_stream(step: Step) -> bool:
-    return not (isinstance(step, Wait | Hold) or (isinstance(step, Fail) and step.status is not None))
+    return not (isinstance(step, Header | Wait | Hold) or (isinstance(step, Fail) and step.status is not None))
 
 
 def _say(step: Say | NewMessage | Reason | Open | Wait | Hold | Raw, events: ResponseEvents) -> Iterator[Action]:
@@ -165,7 +183,7 @@ def _paced(step: Say | Reason, events: ResponseEvents) -> Iterator[Action]:
             yield Send(chunk)
 
 
-def _fail(step: Fail, events: ResponseEvents, opening: Opening) -> Iterator[Action]:
+def _fail(step: Fail, events: ResponseEvents, opening: Opening, headers: list[tuple[str, str]]) -> Iterator[Action]:
     error: dict[str, object] = {"message": step.message, "code": step.code}
     if step.kind is not None:
         error["type"] = step.kind
@@ -175,5 +193,6 @@ def _fail(step: Fail, events: ResponseEvents, opening: Opening) -> Iterator[Acti
         yield Send(events.failed(error))
         yield Finish("failed")
         return
-    headers = (("retry-after", str(step.retry_after_s)),) if step.retry_after_s is not None else ()
-    yield Refuse(step.status, headers, msgspec.json.encode({"error": error}))
+    if step.retry_after_s is not None:
+        headers = [*headers, ("retry-after", str(step.retry_after_s))]
+    yield Refuse(step.status, tuple(headers), msgspec.json.encode({"error": error}))

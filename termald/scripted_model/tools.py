@@ -5,12 +5,11 @@ Which shell tool Codex offers, and how its arguments look, depends on version, m
 an error that looks like the model's.
 """
 
-import shlex
 from typing import Any
 
 import msgspec
 
-from termald.scripted_model.plan import Ask, CallTool, Patch, Shell, ToolStep
+from termald.scripted_model.plan import Ask, CallTool, Patch, Shell, Spawn, ToolStep
 
 Item = dict[str, Any]
 
@@ -61,6 +60,10 @@ def tool_item(step: ToolStep, tools: Tools, call_id: str) -> Item:
         return _patch_item(step, tools, call_id)
     if isinstance(step, Ask):
         return _function("request_user_input", _encode(_question(step)), tools, call_id)
+    if isinstance(step, Spawn):
+        # The namespace carries a version.
+        name = next((name for name in tools.types if name.rpartition(".")[2] == "spawn_agent"), "spawn_agent")
+        return _function(name, _encode({"message": step.prompt}), tools, call_id)
     return _named_item(step, tools, call_id)
 
 
@@ -110,8 +113,8 @@ def _patch_item(step: Patch, tools: Tools, call_id: str) -> Item:
         }
     if kind == "function":
         return _function("apply_patch", _encode({"input": step.text}), tools, call_id)
-    # Codex takes a shell command of this form for its patch tool.
-    return _shell_item(Shell(f"apply_patch {shlex.quote(step.text)}"), tools, call_id)
+    # Codex takes a shell command of this form, and of no other, for its patch tool.
+    return _shell_item(Shell(f"apply_patch <<'PATCH'\n{step.text}PATCH"), tools, call_id)
 
 
 def _question(step: Ask) -> dict[str, Any]:
