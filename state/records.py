@@ -113,7 +113,9 @@ class SessionRecord(Record, frozen=True, kw_only=True):
 
 
 class PromptRecord(Record, frozen=True, kw_only=True):
-    """One accepted prompt. `position` orders the prompts of a session (FIFO); `attempts` counts the `turn/start` frames
+    """One accepted prompt. `sent_to` is the process that may have it: only when that one is gone is its absence certain.
+
+    `position` orders the prompts of a session (FIFO); `attempts` counts the `turn/start` frames
     written for it."""
 
     id: PromptId
@@ -129,6 +131,8 @@ class PromptRecord(Record, frozen=True, kw_only=True):
     delivery: Delivery = "queued"
     recorded: bool = False
     attempts: int = 0
+    sent_to: RuntimeId | None = None
+    interrupt_wanted: bool = False
     turn_id: TurnId | None = None
     created_at_ms: int = 0
     ended_at_ms: int | None = None
@@ -160,6 +164,7 @@ class TurnRecord(Record, frozen=True, kw_only=True):
     message: str | None = None
     provider_error_json: str | None = None
     usage: Tokens = Tokens()
+    interrupt_wanted: bool = False
     reconciled: bool = False
 
 
@@ -182,8 +187,8 @@ class RequestRecord(Record, frozen=True, kw_only=True):
 
     `rpc_id_json` keeps the id's JSON text, so that `1` and `"1"` differ. `params_json` is what Codex sent. `decisions`
     are the offered ones, each as JSON
-    text (a bare string in quotes, or an amendment object); empty where Codex offers none. `answer_json` is the `result`
-    we decided to send.
+    text (a bare string in quotes, or an amendment object); empty where Codex offers none. `answer_json` is what was
+    decided, in the form that `answer_form` says.
     """
 
     id: RequestId
@@ -198,6 +203,7 @@ class RequestRecord(Record, frozen=True, kw_only=True):
     params_json: str
     decisions: tuple[str, ...] = ()
     status: RequestStatus = "open"
+    answer_form: Literal["decision", "answers", "result"] | None = None
     answer_json: str | None = None
     opened_at_ms: int = 0
     closed_at_ms: int | None = None

@@ -113,12 +113,17 @@ class Send(Effect, frozen=True, kw_only=True):
     op: Op
 
 
+AnswerForm = Literal["decision", "answers", "result"]
+"""What the JSON of an answer is: one of the offered decisions, answers by question, or the whole result."""
+
+
 class SendAnswer(Effect, frozen=True, kw_only=True):
     """Answer a request of Codex's. After the commit of the decision, except where a rule answers it."""
 
     link: LinkId
     rpc_id_json: str
-    result_json: str
+    form: AnswerForm
+    answer_json: str
 
 
 class SendRefusal(Effect, frozen=True, kw_only=True):

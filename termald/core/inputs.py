@@ -551,6 +551,8 @@ class ThreadDecided(Input, frozen=True, kw_only=True):
     thread: KnownThread
     outcome: Literal["refresh", "skip", "child", "ignore", "orphan", "import"]
     reason: str
+    new_session: SessionId
+    """The id that an imported session gets; it is ours, and never derived from the thread's."""
 
 
 class ScanNews(Input, frozen=True, kw_only=True):

@@ -42,6 +42,8 @@ REFUSALS: dict[str, Meaning] = {
     "session-closed": Meaning("conflict", "The session is closed"),
     "session-busy": Meaning("conflict", "The session is busy"),
     "thread-owned": Meaning("conflict", "The thread belongs to another session"),
+    "queue-full": Meaning("limit", "Too many prompts wait in this session", retryable=True),
+    "not-lost": Meaning("conflict", "The session has not lost its thread"),
     "prompt-sent": Meaning("conflict", "The prompt was already sent"),
     "request-closed": Meaning("conflict", "The request is no longer open"),
     "decision-not-offered": Meaning("invalid", "The decision is not among those offered"),

@@ -1,0 +1,89 @@
+"""What counts as an answer to which kind of request. Pure checks: a refusal leaves the request open (REQ-06)."""
+
+from typing import Any
+
+import msgspec
+
+from state.records import RequestRecord
+from termald.core.effects import AnswerForm
+from termald.core.inputs import AnswerRequest
+
+FORMS: dict[str, AnswerForm] = {
+    "command": "decision",
+    "fileChange": "decision",
+    "permissions": "result",
+    "userInput": "answers",
+    "elicitation": "result",
+}
+
+DECLINE: dict[str, tuple[AnswerForm, str]] = {
+    "command": ("decision", '"decline"'),
+    "fileChange": ("decision", '"decline"'),
+    "permissions": ("result", '{"permissions":{}}'),
+    "userInput": ("answers", "{}"),
+    "elicitation": ("result", '{"action":"decline"}'),
+}
+"""What says no to each kind."""
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that fits its request."""
+
+    form: AnswerForm
+    answer_json: str
+
+
+def check(request: RequestRecord, answer: AnswerRequest) -> Checked | str:
+    """Return the answer in its form, or why it does not fit. The message names what was given and what would be
+    taken."""
+    given = {
+        form: text
+        for form, text in (
+            ("decision", answer.decision_json),
+            ("answers", answer.answers_json),
+            ("result", answer.result_json),
+        )
+        if text is not None
+    }
+    form = FORMS[request.kind]
+    if set(given) != {form}:
+        return f"a {request.kind} request is answered with {form!r}, not with {sorted(given)}"
+    text = given[form]
+    value = msgspec.json.decode(text)
+    why = {
+        "decision": _decision,
+        "answers": _answers,
+        "result": _result,
+    }[form](request, value)
+    return why if why is not None else Checked(form=form, answer_json=text)
+
+
+def _decision(request: RequestRecord, value: Any) -> str | None:
+    if any(msgspec.json.decode(offered) == value for offered in request.decisions):
+        return None
+    return f"decision {msgspec.json.encode(value).decode()} is not offered; offered are {', '.join(request.decisions)}"
+
+
+def _answers(request: RequestRecord, value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return "answers must be an object from question id to answers"
+    params = msgspec.json.decode(request.params_json)
+    known = {question.get("id") for question in params.get("questions", ()) if isinstance(question, dict)}
+    for question, answer in value.items():
+        if question not in known:
+            return f"question {question!r} was not asked; asked are {sorted(map(str, known))}"
+        texts = answer.get("answers") if isinstance(answer, dict) else None
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            return f'the answer to {question!r} must be {{"answers": [text, ...]}}'
+    missing = known - set(value)
+    return f"questions {sorted(map(str, missing))} are not answered" if missing else None
+
+
+def _result(request: RequestRecord, value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return "result must be an object"
+    if request.kind == "elicitation" and value.get("action") not in ("accept", "decline", "cancel"):
+        return f"action {value.get('action')!r} is not one of accept, decline, cancel"
+    if request.kind == "permissions" and not isinstance(value.get("permissions"), dict):
+        return "result.permissions must be an object; an empty one grants nothing"
+    return None

@@ -1,0 +1,277 @@
+"""What callers ask for, apart from endings (`ending`) and answers (`requests`). Each is all or nothing, and answered
+after the commit."""
+
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from state.records import IdempotencyRecord, SessionId, SessionRecord
+from termald.core import log, prompts, setup
+from termald.core.calls import open_call
+from termald.core.effects import (
+    Answer,
+    Ask,
+    DoneAnswer,
+    IgnoredAnswer,
+    PromptAnswer,
+    RestartProcess,
+    SessionAnswer,
+)
+from termald.core.inputs import (
+    AskCodex,
+    CreateSession,
+    Idempotency,
+    IgnoreThread,
+    PatchSession,
+    RestartRuntime,
+    RetrySession,
+    SubmitPrompt,
+    TakeBackPrompt,
+    Ticket,
+    UnignoreThread,
+)
+from termald.core.model import Session, with_record
+from termald.core.refusals import problem
+from termald.core.work import Work
+
+PATCHABLE: Final = frozenset(
+    {
+        "title",
+        "model",
+        "model_provider",
+        "effort",
+        "service_tier",
+        "runtime_mode",
+        "approval_policy_json",
+        "sandbox",
+        "developer_instructions",
+        "on_resume_lost",
+        "on_recovery",
+    }
+)
+"""Fields of a session that its user may change."""
+
+_answers = msgspec.json.Decoder(SessionAnswer | PromptAnswer)
+
+
+def _answered_before(work: Work, ticket: Ticket, key: Idempotency | None) -> bool:
+    """Answer a repeated request as it was answered first, also after a restart; one of another body is refused
+    (SETUP-25)."""
+    known = work.state.idempotency.get(key.key) if key is not None else None
+    if key is None or known is None:
+        return False
+    if known.fingerprint != key.fingerprint:
+        message = f"idempotency key {key.key!r} was used with another request; a new request needs a new key"
+        work.refuse(ticket, "idempotency-mismatch", message)
+    else:
+        work.answer(ticket, _answers.decode(known.answer_json))
+    return True
+
+
+def _answer(work: Work, ticket: Ticket, key: Idempotency | None, answer: Answer) -> None:
+    if key is not None:
+        text = msgspec.json.encode(answer).decode()
+        record = IdempotencyRecord(key=key.key, fingerprint=key.fingerprint, answer_json=text, at_ms=work.at_ms)
+        work.state.idempotency.put(key.key, record)
+    work.answer(ticket, answer)
+
+
+def create(work: Work, command: CreateSession) -> None:
+    """Create a session; nothing is asked of Codex before it has a prompt."""
+    if _answered_before(work, command.ticket, command.idempotency):
+        return
+    if command.session in work.state.sessions:
+        work.refuse(command.ticket, "session-exists", f"session id {command.session!r} is taken, or was once")
+        return
+    thread = command.thread
+    owner = work.state.owner(thread) if thread is not None else None
+    if owner is not None:
+        message = f"thread {thread} is owned by session {owner!r}; close it or pass another resumeCursor"
+        work.refuse(command.ticket, "thread-owned", message)
+        return
+    settings = command.settings
+    record = SessionRecord(
+        id=command.session,
+        title=settings.title,
+        origin="created" if thread is None else "external",
+        cwd=settings.cwd,
+        model=settings.model,
+        model_provider=settings.model_provider,
+        effort=settings.effort,
+        service_tier=settings.service_tier,
+        runtime_mode=settings.runtime_mode,
+        approval_policy_json=settings.approval_policy_json,
+        sandbox=settings.sandbox,
+        developer_instructions=settings.developer_instructions,
+        config_json=settings.config_json,
+        on_resume_lost=settings.on_resume_lost,
+        on_recovery=settings.on_recovery,
+        thread_id=thread,
+        # A thread that the caller names is taken to hold something: it is never replaced on the quiet.
+        history=thread is not None,
+        created_at_ms=work.at_ms,
+        updated_at_ms=work.at_ms,
+    )
+    known = work.state.threads.get(thread) if thread is not None else None
+    if known is not None:
+        record = replace(
+            record,
+            title=record.title or known.title,
+            preview=known.preview,
+            message_count=known.message_count or 0,
+        )
+    if thread is not None and work.state.ignored.drop(thread) is not None:
+        log.thread(work, thread, "unignored", "owned by a session", command.session)
+    session = work.put(Session(record=record))
+    work.promise()
+    log.session(work, session, "created", origin=record.origin, cwd=record.cwd, title=record.title)
+    prompt = None
+    if command.prompt is not None:
+        session, prompt = prompts.accept(work, session, command.prompt)
+        work.move_on(session.id)
+    _answer(work, command.ticket, command.idempotency, SessionAnswer(session=session.record, prompt=prompt))
+
+
+def submit(work: Work, command: SubmitPrompt) -> None:
+    """Accept a prompt. It ends what held the queue, except a lost thread: that needs a word of its own."""
+    if _answered_before(work, command.ticket, command.idempotency):
+        return
+    session = _found(work, command.ticket, command.session)
+    if session is None:
+        return
+    if session.record.status == "closed" or session.record.ending == "close":
+        message = f"session {session.id!r} is closed; continue its thread with resumeCursor in a new session"
+        work.refuse(command.ticket, "session-closed", message)
+        return
+    if command.prompt.mode == "reject" and session.busy:
+        work.refuse(command.ticket, "session-busy", f"session {session.id!r} is busy, and the prompt's mode is reject")
+        return
+    if len(session.queue) >= work.state.limits.queue_prompts_max:
+        work.refuse(command.ticket, "queue-full", f"{len(session.queue)} prompts wait in session {session.id!r}")
+        return
+    session, prompt = prompts.accept(work, session, command.prompt)
+    if not session.record.preview:
+        session = work.put(with_record(session, preview=_preview(prompt.input_json)))
+    if session.record.paused and not session.record.resume_lost:
+        session = work.put(with_record(session, paused=False))
+    work.move_on(session.id)
+    _answer(work, command.ticket, command.idempotency, PromptAnswer(prompt=prompt))
+
+
+def _preview(input_json: str, limit: int = 200) -> str:
+    texts = [part["text"] for part in msgspec.json.decode(input_json) if part.get("type") == "text"]
+    return " ".join(" ".join(texts).split())[:limit]
+
+
+def take_back(work: Work, command: TakeBackPrompt) -> None:
+    """Cancel a prompt that is still queued; once it was sent it is too late (TURN-25)."""
+    session = _found(work, command.ticket, command.session)
+    if session is None:
+        return
+    prompt = work.state.prompts.get(command.prompt)
+    if prompt is None or prompt.id not in session.queue or prompt.delivery != "queued":
+        work.refuse(command.ticket, "prompt-sent", f"prompt {command.prompt!r} was sent or has ended")
+        return
+    session = work.put(replace(session, queue=tuple(other for other in session.queue if other != prompt.id)))
+    prompts.end(work, session, prompt.id, "cancelled", problem("taken-back", "taken back by its sender"))
+    work.promise()
+    work.move_on(session.id)
+    work.answer(command.ticket, PromptAnswer(prompt=work.prompt(prompt.id)))
+
+
+def patch(work: Work, command: PatchSession) -> None:
+    """Change settings; the running turn keeps those it began with (TURN-24)."""
+    session = _found(work, command.ticket, command.session)
+    if session is None:
+        return
+    unknown = set(command.changes) - PATCHABLE
+    assert not unknown, f"the edge lets only known fields through, not {unknown}"
+    session = work.put(with_record(session, **command.changes))
+    work.promise()
+    log.session(work, session, "updated", changed=sorted(command.changes))
+    work.answer(command.ticket, SessionAnswer(session=session.record))
+
+
+def retry(work: Work, command: RetrySession) -> None:
+    """Let held prompts go on; `fresh` gives up a lost thread for a new one."""
+    session = _found(work, command.ticket, command.session)
+    if session is None:
+        return
+    if command.fresh:
+        if not session.record.resume_lost:
+            message = f"session {session.id!r} has not lost its thread"
+            work.refuse(command.ticket, "not-lost", message)
+            return
+        session = setup.release_thread(work, session, "given up by its user", ignore=False)
+    for prompt in session.queue:
+        if work.prompt(prompt).delivery != "queued" and session.record.on_recovery == "hold":
+            prompts.requeue(work, prompt)
+    status = "detached" if session.record.status == "error" else session.record.status
+    attachment = None if session.record.status == "error" and not work.bound(session) else session.record.attachment
+    session = with_record(session, paused=False, resume_lost=False, status=status, attachment=attachment)
+    session = work.put(replace(session, looks=0))
+    work.promise()
+    log.session(work, session, "updated", changed=["paused"])
+    work.move_on(session.id)
+    work.answer(command.ticket, SessionAnswer(session=session.record))
+
+
+def ignore(work: Work, command: IgnoreThread) -> None:
+    """Put a thread into the ignore set; an owned one is its session's (DISC-01)."""
+    entry = command.entry
+    owner = work.state.owner(entry.thread_id)
+    if owner is not None:
+        message = f"thread {entry.thread_id} is owned by session {owner!r}; kill the session to ignore its thread"
+        work.refuse(command.ticket, "thread-owned", message)
+        return
+    known = work.state.ignored.get(entry.thread_id)
+    if known is not None:
+        entry = replace(known, reason=entry.reason)
+    work.state.ignored.put(entry.thread_id, entry)
+    work.promise()
+    log.thread(work, entry.thread_id, "ignored", entry.reason)
+    work.answer(command.ticket, IgnoredAnswer(entry=entry))
+
+
+def unignore(work: Work, command: UnignoreThread) -> None:
+    """Take a thread out of the ignore set; the next scan looks at it anew."""
+    entry = work.state.ignored.drop(command.thread)
+    if entry is None:
+        work.refuse(command.ticket, "not-ignored", f"thread {command.thread} is not ignored")
+        return
+    known = work.state.threads.get(command.thread)
+    if known is not None:
+        # Without its stamp the thread counts as changed, so that a scan that passes over unchanged ones decides it
+        # again.
+        work.state.threads.put(command.thread, replace(known, stamp=""))
+    work.promise()
+    log.thread(work, command.thread, "unignored", "by the user")
+    work.answer(command.ticket, IgnoredAnswer(entry=entry))
+
+
+def ask(work: Work, command: AskCodex) -> None:
+    """Pass a read on to Codex."""
+    if work.state.link.value is None:
+        work.refuse(command.ticket, "runtime-unavailable", "Codex is not running")
+        return
+    open_call(
+        work,
+        "ask",
+        Ask(method=command.method, params_json=command.params_json),
+        deadline_ms=work.state.limits.read_ms,
+        ticket=command.ticket,
+    )
+
+
+def restart(work: Work, command: RestartRuntime) -> None:
+    """Have the process replaced; its exit settles the turns."""
+    work.do(RestartProcess())
+    work.answer(command.ticket, DoneAnswer())
+
+
+def _found(work: Work, ticket: Ticket, session_id: SessionId) -> Session | None:
+    session = work.session(session_id)
+    if session is None:
+        work.refuse(ticket, "unknown-session", f"no session {session_id!r}")
+    return session

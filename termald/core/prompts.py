@@ -1,0 +1,91 @@
+"""Prompts: accepted once, ended once, in order (I5).
+
+`queued → sent → acked → recorded → done | failed | cancelled | not_delivered`. Only this module writes a delivery mark;
+who may move one is whoever
+calls it. A prompt past `queued` that waits in a queue again is *uncertain*: it is read before it is used.
+"""
+
+from msgspec.structs import replace
+
+from state.records import DELIVERY_FINAL, Delivery, Problem, PromptId, PromptRecord, TurnId
+from termald.core import log
+from termald.core.inputs import NewPrompt
+from termald.core.model import Session
+from termald.core.work import Work
+
+
+def accept(work: Work, session: Session, new: NewPrompt) -> tuple[Session, PromptRecord]:
+    """Put a prompt at the end of the queue. Promised: committed with a sync before its caller hears of it."""
+    prompt = work.put_prompt(
+        PromptRecord(
+            id=new.id,
+            session_id=session.id,
+            position=session.next_position,
+            input_json=new.input_json,
+            mode=new.mode,
+            model=new.model,
+            effort=new.effort,
+            service_tier=new.service_tier,
+            interaction_mode=new.interaction_mode,
+            output_schema_json=new.output_schema_json,
+            created_at_ms=work.at_ms,
+        )
+    )
+    parked = session.busy
+    session = replace(session, queue=(*session.queue, prompt.id), next_position=session.next_position + 1)
+    session = work.put(session)
+    log.prompt(work, session, prompt, "accepted")
+    if parked:
+        log.prompt(work, session, prompt, "parked")
+    work.promise()
+    return session, prompt
+
+
+def mark_sent(work: Work, session: Session, prompt: PromptRecord) -> PromptRecord:
+    """A `turn/start` is about to be written for it: committed with a sync, so that a crash cannot make it look
+    unsent."""
+    link = work.state.link.value
+    assert link is not None
+    prompt = replace(prompt, delivery="sent", attempts=prompt.attempts + 1, turn_id=None, sent_to=link.runtime_id)
+    work.put_prompt(prompt)
+    log.prompt(work, session, prompt, "sent")
+    work.promise()
+    return prompt
+
+
+def mark_acked(work: Work, session: Session, prompt: PromptId, turn: TurnId) -> None:
+    """Codex answered with the turn's id; that is not yet that it has the prompt."""
+    record = work.prompt(prompt)
+    if record.delivery == "sent":
+        log.prompt(work, session, work.put_prompt(replace(record, delivery="acked", turn_id=turn)), "acked")
+
+
+def mark_recorded(work: Work, session: Session, prompt: PromptId, turn: TurnId) -> None:
+    """Our id was seen in a user item: from here on it is never sent again."""
+    record = work.prompt(prompt)
+    if record.delivery in ("queued", "sent", "acked"):
+        record = work.put_prompt(replace(record, delivery="recorded", recorded=True, turn_id=turn))
+        log.prompt(work, session, record, "recorded")
+
+
+def requeue(work: Work, prompt: PromptId) -> None:
+    """It is known that Codex does not have it: it may be sent again."""
+    work.put_prompt(replace(work.prompt(prompt), delivery="queued", turn_id=None))
+
+
+def end(work: Work, session: Session, prompt: PromptId, delivery: Delivery, why: Problem | None = None) -> None:
+    """End a prompt, once."""
+    assert delivery in DELIVERY_FINAL
+    record = work.prompt(prompt)
+    if record.delivery in DELIVERY_FINAL:
+        return
+    record = work.put_prompt(replace(record, delivery=delivery, error=why, ended_at_ms=work.at_ms))
+    what = "notDelivered" if delivery == "not_delivered" else delivery
+    log.prompt(work, session, record, what)
+
+
+def end_queue(work: Work, session: Session, delivery: Delivery, why: Problem) -> Session:
+    """End every waiting prompt, in order, and return the session without them."""
+    for prompt in session.queue:
+        end(work, session, prompt, delivery, why)
+    return work.put(replace(session, queue=()))

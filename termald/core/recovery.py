@@ -1,0 +1,406 @@
+"""What is uncertain, and how it is settled: links that come and go, processes that die, the daemon's own restart.
+
+A lost link is not an exit: nothing is settled, every attachment on it is minted anew, and what was missed is read
+(RUNTIME-15). An exit settles
+every session attached to that process, once (I8). A prompt whose fate is unknown waits at the head of its queue, past
+`queued`; Codex's own record
+decides: found, it is never sent again; absent, and no living process can still hold it, it is sent again or held, as
+the session says. So it runs once.
+"""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from state.records import (
+    CodexAttachment,
+    LinkId,
+    Problem,
+    PromptId,
+    TurnId,
+)
+from termald.core import disposal, ending, failures, items, log, prompts, requests, setup, turns
+from termald.core.calls import Failure, close_call, open_call
+from termald.core.effects import OpenFresh, ReadTurns
+from termald.core.inputs import (
+    Booted,
+    ItemCompleted,
+    LinkLost,
+    LinkUp,
+    RuntimeExited,
+    SeenTurn,
+    SettlePrompt,
+    SettleTurn,
+    ThreadOpened,
+    TurnsRead,
+)
+from termald.core.model import ActiveTurn, Call, Session, with_record
+from termald.core.refusals import problem
+from termald.core.work import Work
+
+LOOKS_MAX: Final = 6
+"""Looks at a living process for a prompt that it does not show, before the session is held: two seconds, doubling, is
+about two minutes."""
+
+
+# --- links and processes ---
+
+
+def link_up(work: Work, up: LinkUp) -> None:
+    """There is a process to talk to. Sessions that it still holds are attached anew, under a new generation; waiting
+    queues go on."""
+    state = work.state
+    state.link.value = up.link
+    for session in state.sessions.values():
+        attachment = session.record.attachment
+        if attachment is not None and attachment.runtime_id == up.link.runtime_id:
+            _reattach(work, session)
+        elif session.queue:
+            work.move_on(session.id)
+    for record in state.disposals.values():
+        disposal.proceed(work, record.record.thread_id)
+
+
+def _reattach(work: Work, session: Session) -> None:
+    if session.record.thread_id is None:
+        work.put(with_record(session, attachment=None, status="detached"))
+    else:
+        work.put(replace(session, reattach=True))
+    work.move_on(session.id)
+
+
+def link_lost(work: Work, lost: LinkLost) -> None:
+    """The connection ended. A link that is not the current one can end as it likes (RUNTIME-04)."""
+    if lost.link == work.state.link.value:
+        _drop_link(work, lost.link, problem("link-lost", lost.reason))
+
+
+def _drop_link(work: Work, link: LinkId, why: Problem) -> None:
+    state = work.state
+    state.link.value = None
+    disposal.link_lost(work)
+    for call in state.calls.values():
+        if call.link == link:
+            _lose_call(work, call, why)
+    state.calls_waiting.value = ()
+    state.calls_written.value = 0
+    state.setups_waiting.value = ()
+    for thread in state.routes:
+        state.routes.drop(thread)
+    for thread in state.early:
+        state.early.drop(thread)
+
+
+def _lose_call(work: Work, call: Call, why: Problem) -> None:
+    work.state.calls.drop(call.id)
+    work.disarm("call", str(call.id))
+    work.disarm("retry", str(call.id))
+    if call.ticket is not None:
+        work.refuse_with(call.ticket, why)
+    if isinstance(call.op, OpenFresh):
+        # The thread, if one was minted, has no turn. Whoever sees its tag later ignores it; the prompts get another
+        # (BOOT-09).
+        setup.close_intent(work, call.op.tag, "ignored" if call.written else "discarded", why.message)
+    session = work.accept(call.session, call.attachment)
+    if session is None:
+        return
+    if session.setup is not None and session.setup.call == call.id:
+        session = work.put(replace(session, setup=None))
+        work.state.setups_open.value -= 1
+        if session.record.thread_id is None:
+            session = work.put(with_record(session, attachment=None, status="detached"))
+            log.session(work, session, "detached", reason=why.message)
+    if session.outgoing is not None and session.outgoing.call == call.id:
+        session = ending.uncertain_again(work, session)
+    if session.turn is not None and session.turn.id == call.turn and session.turn.interrupt == "sent":
+        session = work.put(replace(session, turn=replace(session.turn, interrupt="wanted")))
+    reading = None if session.reading == call.id else session.reading
+    tools = None if session.tools == call.id else session.tools
+    work.put(replace(session, reading=reading, tools=tools))
+
+
+def exited(work: Work, gone: RuntimeExited) -> None:
+    """The process is gone, and all that it had said was applied: every session attached to it is settled, once, and no
+    other."""
+    link = work.state.link.value
+    why = problem("runtime-exited", f"Codex exited: {gone.cause}")
+    if link is not None and link.runtime_id == gone.runtime:
+        _drop_link(work, link, why)
+    for session in work.state.sessions.values():
+        attachment = session.record.attachment
+        if attachment is not None and attachment.runtime_id == gone.runtime:
+            settle(work, session, gone.cause)
+    disposal.process_gone(work)
+
+
+def booted(work: Work, boot: Booted) -> None:
+    """The first input: whoever is attached to a process that does not live is settled before a command is taken (I7,
+    I10)."""
+    for tag in work.state.intents:
+        # Whatever was being minted when the daemon ended has no turn; its tag is ignored wherever it shows (BOOT-09).
+        setup.close_intent(work, tag, "ignored", "the daemon ended before the answer came")
+    for session in work.state.sessions.values():
+        attachment = session.record.attachment
+        live = attachment is not None or session.record.status in ("connecting", "ready", "running")
+        if live and (attachment is None or attachment.runtime_id != boot.alive):
+            settle(work, session, "the daemon was not there to see how")
+    if boot.alive is None:
+        disposal.process_gone(work)
+    work.promise()
+
+
+def settle(work: Work, session: Session, cause: str) -> None:
+    """The session's process is gone: end its turn, expire its cards, detach it; its queue is kept."""
+    why = problem("runtime-exited", f"Codex exited: {cause}")
+    if session.turn is not None:
+        outcome = failures.exited(cause)
+        session = turns.finish(work, session, "error", ending=outcome, requeue_unrecorded=True)
+    if session.outgoing is not None:
+        session = ending.uncertain_again(work, session)
+    session = requests.expire_all(work, session, why.message)
+    if session.record.thread_id is not None:
+        work.state.routes.drop(session.record.thread_id)
+    if session.record.ending is not None:
+        ending.detach(work, session, why.message)
+        return
+    session = with_record(session, attachment=None, status="detached", waiting_on=None, last_error=why)
+    session = work.put(replace(session, reading=None, tools=None, reattach=False, looks=0))
+    work.disarm("prompt", session.id)
+    log.session(work, session, "detached", reason=why.message)
+    work.move_on(session.id)
+
+
+# --- reading what Codex has ---
+
+
+def after_bind(work: Work, session: Session, opened: ThreadOpened) -> None:
+    """A thread was bound: what is uncertain about it is read before its queue goes on."""
+    session = work.put(replace(session, reattach=False))
+    unknown = session.turn is not None or opened.status == "active" or head_uncertain(work, session)
+    if unknown:
+        read_turns(work, session)
+    else:
+        work.move_on(session.id)
+
+
+def head_uncertain(work: Work, session: Session) -> bool:
+    """Whether the head prompt may already be in Codex."""
+    return bool(session.queue) and work.prompt(session.queue[0]).delivery != "queued"
+
+
+def read_turns(work: Work, session: Session) -> None:
+    """Read the claimed thread's newest turns, once at a time. Loads nothing and changes nothing in Codex."""
+    link, thread = work.state.link.value, session.record.thread_id
+    if link is None or session.reading is not None:
+        return
+    if thread is None:
+        _absent(work, session, certain=True)
+        return
+    attachment = session.record.attachment
+    if attachment is None:
+        attachment = CodexAttachment(runtime_id=link.runtime_id, generation=session.record.generation + 1)
+        session = with_record(session, attachment=attachment, generation=attachment.generation, status="connecting")
+        session = work.put(session)
+        log.session(work, session, "connecting")
+    call = open_call(
+        work,
+        "read",
+        ReadTurns(attachment=attachment, thread=thread),
+        deadline_ms=work.state.limits.read_ms,
+        session=session.id,
+        attachment=attachment,
+        thread=thread,
+    )
+    work.put(replace(session, reading=call))
+
+
+def settle_turn(work: Work, timer: SettleTurn) -> None:
+    """The turn has not said that it ended: see what Codex has on record."""
+    session = work.accept(timer.session, timer.attachment)
+    if session is not None and session.turn is not None and session.turn.id == timer.turn:
+        read_turns(work, session)
+
+
+def settle_prompt(work: Work, timer: SettlePrompt) -> None:
+    """The prompt is still unconfirmed: look again."""
+    session = work.accept(timer.session, timer.attachment)
+    if session is None:
+        return
+    outgoing = session.outgoing.prompt if session.outgoing is not None else None
+    if timer.prompt == outgoing or timer.prompt in session.queue:
+        read_turns(work, session)
+
+
+def turns_read(work: Work, call: Call, reply: TurnsRead) -> None:
+    """Apply Codex's record to what was uncertain."""
+    close_call(work, call)
+    session = work.accept(call.session, call.attachment)
+    if session is None or session.reading != call.id:
+        return
+    session = work.put(replace(session, reading=None))
+    for turn in reversed(reply.turns):
+        session = _apply(work, session, turn)
+    session = _follow(work, session, reply.turns)
+    _absent(work, session, certain=False)
+    _rest(work, work.state.sessions[session.id])
+
+
+def _rest(work: Work, session: Session) -> None:
+    """After a read of a thread that is not ours to run turns on: follow what runs there, or let go of the reading
+    attachment (I7)."""
+    if session.record.attachment is not None and not work.bound(session) and session.setup is None:
+        if session.turn is not None:
+            session = work.put(replace(session, reattach=True))
+        elif session.record.status == "connecting":
+            session = work.put(with_record(session, attachment=None, status="detached"))
+    work.move_on(session.id)
+
+
+def read_failed(work: Work, call: Call, failure: Failure) -> None:
+    """Nothing was read. A thread that Codex does not know has nothing recorded; otherwise it is asked again."""
+    close_call(work, call)
+    session = work.accept(call.session, call.attachment)
+    if session is None or session.reading != call.id:
+        return
+    session = work.put(replace(session, reading=None))
+    if failure.refusal in ("no_rollout", "thread_not_found"):
+        _absent(work, session, certain=False)
+        session = work.state.sessions[session.id]
+        if session.turn is not None and not work.bound(session):
+            turns.finish(work, session, "error", ending=failures.exited("it has no record of the turn"))
+        _rest(work, work.state.sessions[session.id])
+    elif session.turn is not None:
+        turns.settle_soon(work, session, session.turn)
+    else:
+        _wait_or_hold(work, session)
+
+
+def _apply(work: Work, session: Session, seen: SeenTurn) -> Session:
+    """One turn of Codex's record, oldest first: our prompts in it are recorded, and ended with it if it has ended."""
+    if seen.user_items and not session.record.history:
+        session = work.put(with_record(session, history=True))
+    for prompt in seen.prompts:
+        session = _found(work, session, prompt, seen)
+    active = session.turn
+    if active is None or active.id != seen.turn:
+        return session
+    if seen.status == "inProgress":
+        return work.put(replace(session, turn=replace(active, seen_active=True, settles=0)))
+    session = _take_in(work, session, active, seen)
+    turns.finish_as(work, session, seen.status, seen.failure, reconciled=True)
+    return work.state.sessions[session.id]
+
+
+def _found(work: Work, session: Session, prompt: PromptId, seen: SeenTurn) -> Session:
+    outgoing = session.outgoing
+    if outgoing is not None and outgoing.prompt == prompt:
+        session = work.put(replace(session, outgoing=None, looks=0))
+    elif prompt in session.queue and work.prompt(prompt).delivery != "queued":
+        session = work.put(replace(session, queue=tuple(other for other in session.queue if other != prompt), looks=0))
+    else:
+        return session
+    work.disarm("prompt", session.id)
+    prompts.mark_recorded(work, session, prompt, seen.turn)
+    if seen.status != "inProgress" and (session.turn is None or session.turn.id != seen.turn):
+        _end_found(work, session, prompt, seen)
+        return work.state.sessions[session.id]
+    if session.turn is None:
+        session = turns.begin(work, session, seen.turn, prompt=prompt, seen_active=True, whole=False)
+    elif session.turn.id == seen.turn:
+        session = turns.join(work, session, session.turn, prompt)
+    if outgoing is not None and outgoing.interrupt:
+        turns.interrupt(work, session)
+    return work.state.sessions[session.id]
+
+
+def _end_found(work: Work, session: Session, prompt: PromptId, seen: SeenTurn) -> None:
+    if seen.turn not in session.ended:
+        # Its turn came and went while nobody listened: it is told whole, and ended once.
+        session = turns.begin(work, session, seen.turn, prompt=prompt, seen_active=True, whole=False)
+        assert session.turn is not None
+        session = _take_in(work, session, session.turn, seen)
+        turns.finish_as(work, session, seen.status, seen.failure, reconciled=True)
+    elif seen.status == "completed":
+        prompts.end(work, session, prompt, "done")
+    else:
+        why = problem("runtime-exited", "Codex exited while its turn ran")
+        prompts.end(work, session, prompt, "failed", why)
+
+
+def _take_in(work: Work, session: Session, active: ActiveTurn, seen: SeenTurn) -> Session:
+    """Tell the items that were missed, once: those that are complete already are left as they are (RUNTIME-16)."""
+    thread, link = session.record.thread_id, work.state.link.value
+    assert thread is not None
+    assert link is not None
+    for item in seen.items:
+        if item.item not in active.closed_items:
+            notice = ItemCompleted(
+                at_ms=work.at_ms,
+                link=link,
+                thread=thread,
+                turn=seen.turn,
+                item=item.item,
+                type=item.type,
+                item_json=item.item_json,
+            )
+            items.completed(work, work.state.sessions[session.id], notice)
+    return work.state.sessions[session.id]
+
+
+def _follow(work: Work, session: Session, listed: tuple[SeenTurn, ...]) -> Session:
+    """See to the turn that runs: follow one that we did not know, interrupt one that is to end, look again at one that
+    is not listed."""
+    running = next((turn for turn in listed if turn.status == "inProgress"), None)
+    if session.turn is None and running is not None and running.turn not in session.ended:
+        session = turns.begin(work, session, running.turn, seen_active=True, whole=False)
+    active = session.turn
+    if active is None:
+        return session
+    if running is not None and running.turn == active.id:
+        if active.interrupt in ("wanted", "unconfirmed"):
+            turns.send_interrupt(work, session)
+        elif active.interrupt in ("sent", "acked"):
+            turns.settle_soon(work, session, active)
+    elif not _listed(listed, active.id):
+        if session.idle_seen and active.settles >= LOOKS_MAX:
+            # Codex is idle and has no such turn: it will not end by itself any more (I7).
+            ending_ = failures.Ending(state="error", kind="unknown", message="Codex has no record of the turn")
+            return turns.finish(work, session, "error", ending=ending_, reconciled=True)
+        turns.settle_soon(work, session, active)
+    return work.state.sessions[session.id]
+
+
+def _listed(listed: tuple[SeenTurn, ...], turn: TurnId) -> bool:
+    return any(seen.turn == turn for seen in listed)
+
+
+def _absent(work: Work, session: Session, *, certain: bool) -> None:
+    """What is still uncertain was not found. Sent again only where no living process can still hold it (TURN-05,
+    BOOT-05)."""
+    link = work.state.link.value
+    if session.outgoing is not None:
+        # Its request went over this very link and is not answered: Codex may still take it.
+        _wait_or_hold(work, session)
+        return
+    for prompt_id in session.queue:
+        prompt = work.prompt(prompt_id)
+        if prompt.delivery == "queued":
+            break
+        gone = certain or link is None or prompt.sent_to != link.runtime_id or session.idle_seen
+        if not gone:
+            _wait_or_hold(work, session)
+            return
+        if session.record.on_recovery == "hold":
+            setup.hold(work, session, problem("held", "Codex does not have it on record; retry to send it again"))
+            return
+        prompts.requeue(work, prompt_id)
+    work.put(replace(session, looks=0))
+
+
+def _wait_or_hold(work: Work, session: Session) -> None:
+    prompt = session.outgoing.prompt if session.outgoing is not None else next(iter(session.queue), None)
+    if prompt is None:
+        return
+    if session.looks == LOOKS_MAX:
+        log.notice(work, session, "turn-unconfirmed", "Codex neither has the prompt on record nor is gone")
+    turns.look_again(work, session, prompt)

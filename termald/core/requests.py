@@ -1,0 +1,180 @@
+"""Codex asks: cards that are held until somebody decides, once (I6).
+
+A request is one per (runtime, rpc id). Codex re-sends an open one to a new subscriber under the same id: it is the same
+card, stamped anew, and a
+decision that was recorded is sent again, not asked again. A card ends exactly once: resolved by Codex (after our
+answer, another front-end's, or by
+itself) or expired with its turn, its session or its process. None is accepted without a recorded decision: what nobody
+can decide is declined or refused.
+"""
+
+from msgspec.structs import replace
+
+from state.records import Problem, RequestId, RequestRecord, WaitingOn
+from termald.core import answers, log
+from termald.core.effects import AnswerForm, RequestAnswer, SendAnswer, SendRefusal
+from termald.core.inputs import AnswerRequest, RequestArrived, RequestResolved
+from termald.core.model import Session, with_record
+from termald.core.work import Work
+
+_WAITING: dict[str, WaitingOn] = {
+    "command": "approval",
+    "fileChange": "approval",
+    "permissions": "approval",
+    "userInput": "userInput",
+    "elicitation": "userInput",
+}
+
+
+def arrived(work: Work, request: RequestArrived) -> None:
+    """A request came over the current link: make a card of it, find the one it is, or answer it by rule."""
+    session = work.route(request.thread) if request.thread is not None else None
+    if request.kind is None or request.thread is None:
+        log.raw(work, session, request.method, request.params_json, request.turn)
+        _by_rule(work, request)
+        return
+    if session is None:
+        # Never routed by its turn id (REQ-03). A killed session's thread may still ask: that is declined once (REQ-11).
+        log.raw(work, None, request.method, request.params_json, request.turn)
+        if request.decline_json is not None:
+            _send(work, request.rpc_id_json, "result", request.decline_json)
+        else:
+            _refuse(work, request, f"no session holds thread {request.thread}")
+        return
+    known = work.state.requests_by_rpc.get((request.link.runtime_id, request.rpc_id_json))
+    if known is not None:
+        _again(work, session, work.state.requests[known])
+        return
+    _open(work, session, request)
+
+
+def _open(work: Work, session: Session, request: RequestArrived) -> None:
+    assert session.record.attachment is not None
+    assert request.kind is not None
+    assert request.thread is not None
+    # The number of the event that opens it is unique and known: the core mints no random ids.
+    record = RequestRecord(
+        id=RequestId(f"req-{work.state.next_seq.value}"),
+        session_id=session.id,
+        attachment=session.record.attachment,
+        rpc_id_json=request.rpc_id_json,
+        method=request.method,
+        kind=request.kind,
+        thread_id=request.thread,
+        turn_id=request.turn,
+        item_id=request.item,
+        params_json=request.params_json,
+        decisions=request.decisions,
+        opened_at_ms=work.at_ms,
+    )
+    work.state.requests.put(record.id, record)
+    work.state.requests_by_rpc.put((request.link.runtime_id, request.rpc_id_json), record.id)
+    log.request(work, session, record, "opened")
+    _show_waiting(work, replace(session, requests=(*session.requests, record.id)))
+
+
+def _again(work: Work, session: Session, record: RequestRecord) -> None:
+    assert session.record.attachment is not None
+    stamped = replace(record, attachment=session.record.attachment)
+    work.state.requests.put(record.id, stamped)
+    if record.id not in session.requests:
+        session = replace(session, requests=(*session.requests, record.id))
+    _show_waiting(work, session)
+    if record.status == "answered":
+        assert record.answer_form is not None
+        assert record.answer_json is not None
+        _send(work, record.rpc_id_json, record.answer_form, record.answer_json)
+
+
+def answer(work: Work, command: AnswerRequest) -> None:
+    """Decide an open request. The first answer that is committed wins; any other is 409 (REQ-05)."""
+    session = work.session(command.session)
+    if session is None:
+        work.refuse(command.ticket, "unknown-session", f"no session {command.session!r}")
+        return
+    record = work.state.requests.get(command.request)
+    if record is None or record.session_id != session.id or record.id not in session.requests:
+        # The API looks the request up first and answers 404 for one that never was; one that is known and not here has
+        # closed.
+        work.refuse(command.ticket, "request-closed", f"request {command.request!r} is no longer open")
+        return
+    if record.status != "open" or record.attachment != session.record.attachment:
+        work.refuse(command.ticket, "request-closed", f"request {record.id!r} is {record.status}")
+        return
+    checked = answers.check(record, command)
+    if isinstance(checked, str):
+        work.refuse(command.ticket, "decision-not-offered", checked)
+        return
+    record = replace(record, status="answered", answer_form=checked.form, answer_json=checked.answer_json)
+    work.state.requests.put(record.id, record)
+    work.promise()
+    log.request(work, session, record, "answered")
+    _show_waiting(work, session)
+    _send(work, record.rpc_id_json, checked.form, checked.answer_json)
+    work.answer(command.ticket, RequestAnswer(request=record))
+
+
+def resolved(work: Work, session: Session, notice: RequestResolved) -> None:
+    """Codex closed it: by our answer, another front-end's, or by itself. What it resolved alone gets no answer of ours
+    (REQ-09)."""
+    known = work.state.requests_by_rpc.get((notice.link.runtime_id, notice.rpc_id_json))
+    record = work.state.requests.get(known) if known is not None else None
+    if record is None or record.id not in session.requests:
+        return
+    by = "us" if record.status == "answered" else "elsewhere"
+    _close(work, session, replace(record, status="resolved"), "resolved", by=by)
+
+
+def expire_all(work: Work, session: Session, reason: str) -> Session:
+    """Close every card of the session: its turn, its attachment or its process is gone (REQ-07, REQ-08)."""
+    for record in work.state.session_requests(session):
+        session = _close(work, session, replace(record, status="expired"), "expired", reason=reason)
+    return session
+
+
+def decline_all(work: Work, session: Session, why: Problem) -> Session:
+    """Decline what is open before its session goes, so that Codex does not wait for somebody who left; each once, and
+    recorded."""
+    for record in work.state.session_requests(session):
+        if record.status == "open":
+            declined = answers.DECLINE.get(record.kind)
+            if declined is not None:
+                _send(work, record.rpc_id_json, *declined)
+        session = _close(work, session, replace(record, status="expired"), "expired", reason=why.message)
+    return session
+
+
+def _close(work: Work, session: Session, record: RequestRecord, what: str, **fields: str) -> Session:
+    work.state.requests.put(record.id, replace(record, closed_at_ms=work.at_ms))
+    session = replace(session, requests=tuple(other for other in session.requests if other != record.id))
+    log.request(work, session, record, what, **fields)
+    return _show_waiting(work, session)
+
+
+def _show_waiting(work: Work, session: Session) -> Session:
+    kinds = [request.kind for request in work.state.session_requests(session) if request.status == "open"]
+    waiting = _WAITING[kinds[0]] if kinds else None
+    if waiting != session.record.waiting_on:
+        session = work.put(with_record(session, waiting_on=waiting))
+        log.session(work, session, "updated", waitingOn=waiting)
+        return session
+    return work.put(session)
+
+
+def _by_rule(work: Work, request: RequestArrived) -> None:
+    if request.rule_json is not None:
+        _send(work, request.rpc_id_json, "result", request.rule_json)
+    else:
+        _refuse(work, request, request.rule_error or f"termald does not answer {request.method}")
+
+
+def _send(work: Work, rpc_id_json: str, form: AnswerForm, answer_json: str) -> None:
+    link = work.state.link.value
+    if (
+        link is not None
+    ):  # without a link Codex asks again on the next one, and the recorded decision goes out then (BOOT-04)
+        work.do(SendAnswer(link=link, rpc_id_json=rpc_id_json, form=form, answer_json=answer_json))
+
+
+def _refuse(work: Work, request: RequestArrived, message: str) -> None:
+    work.do(SendRefusal(link=request.link, rpc_id_json=request.rpc_id_json, message=message))

@@ -1,0 +1,284 @@
+"""Opening a session's thread: the slot is claimed by exactly one `thread/start` or `thread/resume`, and freed exactly
+once.
+
+Competing: the reply, its deadline, stop, close, kill, the loss of the link. Whoever is taken first closes the slot; for
+the others it is no longer
+theirs. A thread is bound only from the reply to our own request (`opened`).
+"""
+
+from msgspec.structs import replace
+
+from state.records import CodexAttachment, IntentRecord, IntentState, Problem, ThreadId
+from state.tags import mint_tag
+from termald.core import disposal, log, prompts
+from termald.core.calls import Failure, close_call, entomb, open_call
+from termald.core.effects import OpenFresh, OpenKnown
+from termald.core.inputs import SettlePrompt, ThreadOpened
+from termald.core.model import Call, Route, Session, Setup, with_record
+from termald.core.refusals import problem
+from termald.core.work import Work
+
+
+def claim(work: Work, session: Session) -> None:
+    """Claim the slot and send one request, or line up for the pace."""
+    state = work.state
+    if state.setups_open.value >= state.limits.setups_max:
+        if session.id not in state.setups_waiting.value:
+            state.setups_waiting.value += (session.id,)
+        return
+    link = state.link.value
+    assert link is not None
+    assert session.setup is None, "I1: one setup per attachment"
+    generation = session.record.generation + 1
+    attachment = CodexAttachment(runtime_id=link.runtime_id, generation=generation)
+    session = with_record(session, generation=generation, attachment=attachment, status="connecting")
+    state.setups_open.value += 1
+    thread = session.record.thread_id
+    session = (
+        _open_fresh(work, session, attachment) if thread is None else _open_known(work, session, attachment, thread)
+    )
+    session = work.put(session)
+    log.session(work, session, "connecting")
+    log.session(work, session, "threadOpenRequested", how="start" if thread is None else "resume")
+
+
+def _open_fresh(work: Work, session: Session, attachment: CodexAttachment) -> Session:
+    # The intent is committed with a sync before the frame is written: whatever crashes, the thread is found again by
+    # its tag (I2).
+    tag = mint_tag(work.state.host.id, session.id, attachment.generation)
+    work.state.intents.put(
+        tag,
+        IntentRecord(
+            tag=tag,
+            session_id=session.id,
+            generation=attachment.generation,
+            kind="start",
+            cwd=session.record.cwd,
+            created_at_ms=work.at_ms,
+        ),
+    )
+    work.promise()
+    call = open_call(
+        work,
+        "open_fresh",
+        OpenFresh(attachment=attachment, session=session.record, tag=tag),
+        deadline_ms=work.state.limits.open_ms,
+        session=session.id,
+        attachment=attachment,
+    )
+    return replace(session, setup=Setup(call=call, tag=tag))
+
+
+def _open_known(work: Work, session: Session, attachment: CodexAttachment, thread: ThreadId) -> Session:
+    # The route stands from here on: what Codex says of the thread before it answers belongs to this attachment, and is
+    # kept (SETUP-28).
+    work.state.routes.put(thread, Route(session=session.id, attachment=attachment))
+    call = open_call(
+        work,
+        "open_known",
+        OpenKnown(attachment=attachment, session=session.record, thread=thread),
+        deadline_ms=work.state.limits.open_ms,
+        session=session.id,
+        attachment=attachment,
+        thread=thread,
+    )
+    return replace(session, setup=Setup(call=call, thread=thread))
+
+
+def close_setup(work: Work, session: Session) -> Session:
+    """Free the slot; whoever waits for the pace gets the place."""
+    assert session.setup is not None
+    state = work.state
+    session = work.put(replace(session, setup=None))
+    state.setups_open.value -= 1
+    if state.setups_waiting.value:
+        first, *rest = state.setups_waiting.value
+        state.setups_waiting.value = tuple(rest)
+        work.move_on(first)
+    return session
+
+
+def abandon(work: Work, session: Session) -> Session:
+    """Give up the setup in flight: stop, close, kill or the loss of the link. Its late reply meets a tombstone
+    (SETUP-05)."""
+    if session.setup is None:
+        return session
+    call = work.state.calls.get(session.setup.call)
+    if session.setup.thread is not None:
+        work.state.routes.drop(session.setup.thread)
+    if call is not None:
+        if session.setup.tag is not None and not call.written:
+            close_intent(work, session.setup.tag, "discarded", "never written")
+        entomb(work, call)
+    return close_setup(work, session)
+
+
+# --- the reply ---
+
+
+def opened(work: Work, call: Call, reply: ThreadOpened) -> None:
+    """A thread was opened: bind it, adopt it late, or dispose of it."""
+    close_call(work, call)
+    session = work.accept(call.session, call.attachment)
+    if session is not None and session.setup is not None and session.setup.call == call.id:
+        bind(work, close_setup(work, session), call, reply)
+    elif session is not None and call.tombstone and session.setup is None and not work.bound(session):
+        # Its attachment is current and no newer setup was claimed: the late thread is the one that was asked for
+        # (SETUP-11).
+        bind(work, with_record(session, paused=False), call, reply)
+    else:
+        disposal.late_thread(work, call, reply.thread)
+
+
+def bind(work: Work, session: Session, call: Call, reply: ThreadOpened) -> None:
+    """Bind the thread to the session and go on with its queue, in one step: there is no hand-off that could go
+    stale."""
+    state = work.state
+    attachment = session.record.attachment
+    assert attachment is not None
+    owner = state.owner(reply.thread)
+    if owner not in (None, session.id):
+        _refuse_all(work, session, problem("thread-owned", f"thread {reply.thread} is owned by session {owner!r}"))
+        return
+    if isinstance(call.op, OpenFresh):
+        close_intent(work, call.op.tag, "claimed", None, reply.thread)
+    if state.ignored.drop(reply.thread) is not None:
+        log.thread(work, reply.thread, "unignored", "owned by a session", session.id)
+    record = session.record
+    session = with_record(
+        session,
+        thread_id=reply.thread,
+        status="ready",
+        resume_lost=False,
+        last_error=None,
+        model=reply.model or record.model,
+        model_provider=reply.model_provider or record.model_provider,
+        effort=reply.effort or record.effort,
+        title=record.title or reply.title,
+        history=record.history or any(turn.user_items for turn in reply.turns),
+    )
+    session = work.put(replace(session, idle_seen=reply.status == "idle"))
+    state.routes.put(reply.thread, Route(session=session.id, attachment=attachment))
+    work.promise()
+    log.session(work, session, "ready", how="start" if isinstance(call.op, OpenFresh) else "resume")
+    work.bound_now.append((session.id, reply))
+
+
+# --- no thread ---
+
+
+def failed(work: Work, call: Call, failure: Failure) -> None:
+    """The setup did not succeed: free the slot, and say what becomes of the prompts."""
+    session = work.accept(call.session, call.attachment)
+    if failure.how == "unanswered":
+        entomb(work, call)
+    else:
+        close_call(work, call)
+        if isinstance(call.op, OpenFresh):
+            # A reply without a thread id may have minted one: its tag is closed as ignored, so that discovery never
+            # imports it.
+            close_intent(work, call.op.tag, "discarded" if failure.definite else "ignored", failure.why.message)
+    if session is None or session.setup is None or session.setup.call != call.id:
+        return  # a setup of old: the slot is not its to free (SETUP-10)
+    session = close_setup(work, session)
+    if isinstance(call.op, OpenKnown):
+        work.state.routes.drop(call.op.thread)
+    if failure.how == "unwritten":
+        _drop_head(work, session, failure.why)
+    elif not failure.definite:
+        hold(work, session, problem("setup-unanswered", failure.why.message))
+    elif isinstance(call.op, OpenFresh):
+        _refuse_all(work, session, failure.why)
+    elif failure.refusal in ("no_rollout", "thread_not_found"):
+        _thread_unknown(work, session, call.op, failure.why)
+    else:
+        hold(work, session, failure.why)
+
+
+def hold(work: Work, session: Session, why: Problem) -> None:
+    """Keep claim and prompts, and stand still until somebody prompts or retries. No second request is written by
+    itself."""
+    session = work.put(with_record(session, status="error", paused=True, last_error=why))
+    log.session_error(work, session, why)
+
+
+def _refuse_all(work: Work, session: Session, why: Problem) -> None:
+    # A definite refusal of a start ends every prompt parked behind it, in order (SETUP-09).
+    session = with_record(session, status="error", attachment=None, last_error=why)
+    session = work.put(session)
+    session = prompts.end_queue(work, session, "not_delivered", why)
+    log.session_error(work, session, why)
+
+
+def _drop_head(work: Work, session: Session, why: Problem) -> None:
+    session = work.put(with_record(session, status="error", attachment=None, last_error=why))
+    if session.queue:
+        head, *rest = session.queue
+        prompts.end(work, session, head, "not_delivered", why)
+        session = work.put(replace(session, queue=tuple(rest)))
+    log.session_error(work, session, why)
+    work.move_on(session.id)
+
+
+def _thread_unknown(work: Work, session: Session, op: object, why: Problem) -> None:
+    assert isinstance(op, OpenKnown)
+    uncertain = session.turn is not None or any(work.prompt(prompt).delivery != "queued" for prompt in session.queue)
+    if uncertain:
+        # "Unknown" from a living process right after the first turn was acknowledged means "ask again" (BOOT-07): the
+        # rollout
+        # follows the answer by 10-25 ms. What became of the turn is settled first.
+        session = work.put(with_record(session, status="detached"))
+        prompt = session.queue[0] if session.queue else None
+        if prompt is not None and session.record.attachment is not None:
+            work.arm(
+                ("prompt", session.id),
+                SettlePrompt(at_ms=0, session=session.id, attachment=session.record.attachment, prompt=prompt),
+                work.state.limits.settle_ms,
+            )
+        return
+    if not session.record.history:
+        # No user item was ever recorded in it: nothing is lost, so no word of loss (SETUP-20).
+        release_thread(work, session, "replaced, empty", ignore=True)
+        work.move_on(session.id)
+        return
+    lost = problem("resume-lost", why.message, codex_code=why.codex_code, codex_message=why.codex_message)
+    if session.record.on_resume_lost == "fresh":
+        session = release_thread(work, session, "replaced, lost", ignore=False)
+        work.move_on(session.id)
+        return
+    session = with_record(session, status="error", attachment=None, paused=True, resume_lost=True, last_error=lost)
+    session = work.put(session)
+    log.resume_lost(work, session, lost)
+
+
+def release_thread(work: Work, session: Session, reason: str, *, ignore: bool) -> Session:
+    """Give up the claimed thread in the commit that allows another. An empty one is ignored; one with history never is
+    on the quiet."""
+    thread = session.record.thread_id
+    assert thread is not None
+    session = with_record(
+        session, thread_id=None, history=False, attachment=None, status="detached", resume_lost=False, last_error=None
+    )
+    session = work.put(session)
+    work.state.routes.drop(thread)
+    if ignore:
+        work.ignore(thread, reason, session.id)
+    work.promise()
+    log.session(work, session, "threadResumeFallback", lostThreadId=thread, reason=reason)
+    return session
+
+
+def close_intent(work: Work, tag: str, state: IntentState, reason: str | None, thread: ThreadId | None = None) -> None:
+    """Give the intent its one fate; one that has it keeps it."""
+    intent = work.state.intents.get(tag)
+    if intent is not None and intent.state == "open":
+        work.state.intents.put(
+            tag,
+            replace(
+                intent,
+                state=state,
+                reason=reason,
+                thread_id=thread or intent.thread_id,
+                closed_at_ms=work.at_ms,
+            ),
+        )
