@@ -18,6 +18,7 @@ from state.records import (
     PromptRecord,
     Record,
     RequestRecord,
+    RuntimeRecord,
     Seq,
     SessionBundle,
     SessionId,
@@ -78,7 +79,7 @@ def read_boot(db: apsw.Connection) -> BootImage:
                 intents=_all(db, INTENTS, "state = 'open' ORDER BY created_at_ms, tag"),
                 disposals=_all(db, DISPOSALS, "done = 0 ORDER BY at_ms, thread_id"),
             ),
-            runtime=next(iter(_all(db, RUNTIMES, "ended_at_ms IS NULL ORDER BY started_at_ms DESC LIMIT 1")), None),
+            runtime=read_runtime(db),
         )
 
 
@@ -107,6 +108,11 @@ def read_last_seq(db: apsw.Connection) -> Seq:
     """Return the newest event's number; 0 before the first. The newest is never deleted (a guard says so)."""
     ((seq,),) = db.execute("SELECT coalesce(max(seq), 0) FROM events")
     return Seq(seq)
+
+
+def read_runtime(db: apsw.Connection) -> RuntimeRecord | None:
+    """Return the newest process that is not recorded as ended."""
+    return next(iter(_all(db, RUNTIMES, "ended_at_ms IS NULL ORDER BY started_at_ms DESC LIMIT 1")), None)
 
 
 def _bundles(db: apsw.Connection, names: Iterable[SessionId]) -> tuple[SessionBundle, ...]:

@@ -60,8 +60,8 @@ class Table(Generic[R]):
         self._json_at = tuple(self.columns.index(column) for column in self.json)
         listed = ", ".join(self.columns)
         values = ", ".join("?" * len(self.columns))
-        qualified = ", ".join(f"{name}.{column}" for column in self.columns)
-        self.select: Final = f"SELECT {qualified} FROM {name}"  # noqa: S608 - names of ours
+        self.qualified: Final = ", ".join(f"{name}.{column}" for column in self.columns)
+        self.select: Final = f"SELECT {self.qualified} FROM {name}"  # noqa: S608 - names of ours
         self.insert: Final = f"INSERT INTO {name} ({listed}) VALUES ({values})"  # noqa: S608 - names of ours
         # An upsert, not REPLACE: that would delete the row first, and its references and guards with it.
         self.upsert: Final = f"{self.insert} ON CONFLICT ({', '.join(key)}) DO UPDATE SET " + ", ".join(
@@ -102,11 +102,11 @@ class Table(Generic[R]):
         (some 2 us): no list is too long, and a name is compared as it is, whatever characters it holds."""
         return self.read_all(db.executemany(f"{self.select} WHERE {where}", names))
 
-    def put(self, db: apsw.Connection, records: Iterable[R]) -> None:
+    def put(self, db: apsw.Connection, records: Sequence[R]) -> None:
         """Write records whole, by their key."""
         db.executemany(self.upsert, map(self.row, records))
 
-    def append(self, db: apsw.Connection, records: Iterable[R]) -> None:
+    def append(self, db: apsw.Connection, records: Sequence[R]) -> None:
         """Write records that are new; one that is there already is a violated constraint."""
         db.executemany(self.insert, map(self.row, records))
 

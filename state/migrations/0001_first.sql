@@ -68,6 +68,8 @@ CREATE TABLE prompts (
   delivery TEXT NOT NULL,
   recorded INTEGER NOT NULL CHECK (recorded IN (0, 1)),
   attempts INTEGER NOT NULL,
+  sent_to TEXT,
+  interrupt_wanted INTEGER NOT NULL CHECK (interrupt_wanted IN (0, 1)),
   turn_id TEXT,
   created_at_ms INTEGER NOT NULL,
   ended_at_ms INTEGER,
@@ -91,6 +93,7 @@ CREATE TABLE turns (
   message TEXT,
   provider_error_json TEXT,
   usage TEXT NOT NULL,
+  interrupt_wanted INTEGER NOT NULL CHECK (interrupt_wanted IN (0, 1)),
   reconciled INTEGER NOT NULL CHECK (reconciled IN (0, 1)),
   PRIMARY KEY (session_id, id)
 ) STRICT;

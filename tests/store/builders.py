@@ -17,6 +17,7 @@ from state.records import (
     IgnoredThread,
     ItemId,
     ItemRecord,
+    KnownThread,
     PromptId,
     PromptRecord,
     Record,
@@ -27,6 +28,7 @@ from state.records import (
     Seq,
     SessionId,
     SessionRecord,
+    ThreadClass,
     ThreadId,
     TurnId,
     TurnRecord,
@@ -104,6 +106,10 @@ def wanted(*sessions: str, threads: Iterable[str] = ()) -> Wanted:
 
 def ignored(thread: str, **fields: Any) -> IgnoredThread:
     return IgnoredThread(**{"thread_id": ThreadId(thread), "reason": "asked", "at_ms": 1, **fields})
+
+
+def thread(name: str, cls: ThreadClass, **fields: Any) -> KnownThread:
+    return KnownThread(thread_id=ThreadId(name), home="/home/u/.codex", cls=cls, reason="seen", **fields)
 
 
 def event(seq: int, kind: str = "item/delta", of: str | None = None) -> EventRecord:
