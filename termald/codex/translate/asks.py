@@ -1,0 +1,101 @@
+"""What Codex asks of us: cards for people where somebody can decide, and a rule where nobody can."""
+
+from typing import Any, Final
+
+import msgspec
+
+from state.records import ItemId, LinkId, RequestKind, ThreadId, TurnId
+from termald.codex import frames
+from termald.core.inputs import RequestArrived
+
+_KINDS: Final[dict[str, RequestKind]] = {
+    "item/commandExecution/requestApproval": "command",
+    "item/fileChange/requestApproval": "fileChange",
+    "item/permissions/requestApproval": "permissions",
+    "item/tool/requestUserInput": "userInput",
+    "mcpServer/elicitation/request": "elicitation",
+}
+_DEFAULT_DECISIONS: Final = ('"accept"', '"acceptForSession"', '"decline"', '"cancel"')
+"""What Codex takes for a command or a change when it does not say what it offers: the schema's decisions without an
+amendment."""
+
+_DECLINE: Final[dict[RequestKind, str]] = {
+    "command": '{"decision":"decline"}',
+    "fileChange": '{"decision":"decline"}',
+    "permissions": '{"permissions":{}}',
+    "userInput": '{"answers":{}}',
+    "elicitation": '{"action":"decline"}',
+}
+
+
+class _Place(msgspec.Struct, frozen=True):
+    thread: str | None = msgspec.field(name="threadId", default=None)
+    turn: str | None = msgspec.field(name="turnId", default=None)
+    item: str | None = msgspec.field(name="itemId", default=None)
+    decisions: list[msgspec.Raw] | None = msgspec.field(name="availableDecisions", default=None)
+
+
+_place: Final = msgspec.json.Decoder(_Place).decode
+
+
+def ask(link: LinkId, frame: frames.ServerRequest, at_ms: int) -> RequestArrived:
+    """Return what Codex asks. A malformed or unknown request is refused by itself; it never stalls the turn or the
+    pipe."""
+    text = bytes(frame.params)
+    head: dict[str, Any] = {
+        "link": link,
+        "at_ms": at_ms,
+        "rpc_id_json": msgspec.json.encode(frame.id).decode(),
+        "method": frame.method,
+    }
+    try:
+        place = _place(text) if text[:1] == b"{" else _Place()
+        params_json = text.decode()
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return RequestArrived(
+            **head,
+            kind=None,
+            thread=None,
+            turn=None,
+            item=None,
+            params_json="null",
+            rule_error=f"malformed params: {error}",
+        )
+    kind = _KINDS.get(frame.method) if place.thread is not None else None
+    rule_json, rule_error = _rule(frame.method, at_ms) if kind is None else (None, None)
+    return RequestArrived(
+        **head,
+        kind=kind,
+        thread=ThreadId(place.thread) if place.thread is not None else None,
+        turn=TurnId(place.turn) if place.turn is not None else None,
+        item=ItemId(place.item) if place.item is not None else None,
+        params_json=params_json,
+        decisions=_decisions(kind, place),
+        decline_json=_DECLINE[kind] if kind is not None else None,
+        rule_json=rule_json,
+        rule_error=rule_error,
+    )
+
+
+def _decisions(kind: RequestKind | None, place: _Place) -> tuple[str, ...]:
+    if kind not in ("command", "fileChange"):
+        return ()
+    if place.decisions:
+        return tuple(bytes(decision).decode() for decision in place.decisions)
+    return _DEFAULT_DECISIONS
+
+
+def _rule(method: str, at_ms: int) -> tuple[str | None, str | None]:
+    """Return the result or the refusal that answers a request which nobody here is asked."""
+    match method:
+        case "currentTime/read":
+            return msgspec.json.encode({"currentTimeAt": at_ms // 1000}).decode(), None
+        case "item/tool/call":
+            content = [{"type": "inputText", "text": "termald offers no tools of its own"}]
+            return msgspec.json.encode({"contentItems": content, "success": False}).decode(), None
+        case "applyPatchApproval" | "execCommandApproval":
+            # The protocol's first version; threads that we open do not use it. Nothing is accepted without somebody's
+            # decision.
+            return '{"decision":"denied"}', None
+        case _:
+            return None, f"termald does not answer {method}"
