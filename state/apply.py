@@ -7,7 +7,9 @@ ignore set before sessions claim and enter it after sessions let go (I9).
 
 import apsw
 
-from state.records import Changes, RuntimeRecord, SessionRecord, ThreadId
+from state.errors import StoreRefused
+from state.load import read_last_seq
+from state.records import Changes, EventRecord, RuntimeRecord, SessionRecord, ThreadId
 from state.rows import (
     DISPOSALS,
     EVENTS,
@@ -41,7 +43,7 @@ def apply(db: apsw.Connection, changes: Changes, sync: bool) -> None:
         DISPOSALS.put(db, changes.disposals)
         IDEMPOTENCY.put(db, changes.idempotency)
         IGNORED.put(db, changes.ignored)
-        EVENTS.append(db, changes.events)
+        _append_events(db, changes.events)
         if changes.runtime is not None:
             RUNTIMES.put(db, (changes.runtime,))
 
@@ -61,3 +63,11 @@ def _put_sessions(db: apsw.Connection, sessions: tuple[SessionRecord, ...]) -> N
         ((session.id, session.thread_id if session.killed_at_ms is None else None) for session in sessions),
     )
     SESSIONS.put(db, sessions)
+
+
+def _append_events(db: apsw.Connection, events: tuple[EventRecord, ...]) -> None:
+    # I11: a gap is an event that a replay would miss without knowing. A double is stopped by the key.
+    for expected, event in enumerate(events, start=read_last_seq(db) + 1):
+        if event.seq != expected:
+            raise StoreRefused(f"I11: the next event is {expected}, not {event.seq} ({event.kind})")
+    EVENTS.append(db, events)

@@ -96,7 +96,7 @@ async def test_a_prompt_and_a_turn_end_once(tmp_path: Path) -> None:
 async def test_the_sequence_has_no_gap_and_no_double(tmp_path: Path, seqs: tuple[int, ...]) -> None:
     """I11: a gap is an event that a replay would miss without knowing."""
     async with store_with(tmp_path, Changes(events=tuple(map(event, (1, 2, 3))))) as store:
-        with pytest.raises(StoreRefused):
+        with pytest.raises(StoreRefused, match="I11"):
             await store.commit(Changes(sessions=(session("s1"),), events=tuple(map(event, seqs))), sync=True)
         assert (await store.boot()).next_seq == 4
         assert (await store.load(wanted("s1"))).bundles == ()
