@@ -4,13 +4,14 @@ An answer that the script cuts ends in `AnswerCutError`, raised in the middle of
 connection then, because whatever else it did would be an end of the body, and the client would have to believe it.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import parse_qs, unquote
 
 import msgspec
 import trio
 
+from termald.api.asgi import ClientDisconnected, Receive, Scope
+from termald.api.asgi import Send as SendMessage
 from termald.scripted_model.config import MODELS, catalog
 from termald.scripted_model.events import BATCH_BYTES
 from termald.scripted_model.model import ScriptedModel, refusal
@@ -30,19 +31,12 @@ from termald.scripted_model.stream import (
     Send,
 )
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-SendMessage = Callable[[Message], Awaitable[None]]
-
-BODY_BYTES_MAX = 64 * 1024 * 1024  # a history with images; Codex itself stops at 16 MiB a message
-
 _JSON = (b"content-type", b"application/json")
 _STREAM_HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
 
 
-class AnswerCutError(Exception):
-    """The script drops the connection here. Nothing is wrong."""
+class AnswerCutError(ClientDisconnected):
+    """The script drops the connection here. To the shell it is as if the client had: nothing to be logged."""
 
 
 class ScriptedApp:
@@ -52,9 +46,16 @@ class ScriptedApp:
         self.model = model
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
-        """Serve one request."""
-        if scope["type"] != "http":
-            raise NotImplementedError(f"the scripted model speaks HTTP only, not {scope['type']!r}")
+        """Serve one request, or the application's own life."""
+        match scope["type"]:
+            case "lifespan":
+                await _live(receive, send)
+            case "http":
+                await self._serve(scope, receive, send)
+            case other:
+                raise NotImplementedError(f"the scripted model speaks HTTP only, not {other!r}")
+
+    async def _serve(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         method, path = scope["method"], scope["path"]
         if (method, path) == ("POST", "/v1/responses"):
             await self._respond(scope, receive, send)
@@ -193,18 +194,21 @@ class _Stream:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
 
+async def _live(receive: Receive, send: SendMessage) -> None:
+    """There is nothing to open and nothing to close; the server only wants to hear it."""
+    for step in ("startup", "shutdown"):
+        await receive()
+        await send({"type": f"lifespan.{step}.complete"})
+
+
 async def _body(receive: Receive) -> bytes | None:
-    """Return the whole body, or `None` when the client left. Errors: `BadRequestError` beyond `BODY_BYTES_MAX`."""
+    """Return the whole body, or `None` when the client left. How large it may be is the server's affair."""
     chunks: list[bytes] = []
-    size = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
         chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
-        if size > BODY_BYTES_MAX:
-            raise BadRequestError(f"the body is larger than {BODY_BYTES_MAX} bytes")
         if not message.get("more_body", False):
             return b"".join(chunks)
 

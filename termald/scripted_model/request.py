@@ -47,7 +47,6 @@ class ModelRequest(msgspec.Struct, frozen=True):
     tool_outputs: tuple[str, ...]
     developer_texts: tuple[str, ...]
     tools: Tools
-    stream: bool
     thread_id: str | None
     turn_id: str | None
     kind: str | None
@@ -97,12 +96,15 @@ _decoder = msgspec.json.Decoder(_Body)
 def read_request(body: bytes) -> ModelRequest:
     """Return the request in this body.
 
-    Errors: `BadRequestError` when it is not JSON, lacks `model` or `input`, or has them in another type.
+    Errors: `BadRequestError` when it is not JSON, `model` or `input` is missing or of another type, or no stream is
+    wanted.
     """
     try:
         parsed = _decoder.decode(body)
     except msgspec.DecodeError as error:
         raise BadRequestError(f"not a Responses request: {error}") from error
+    if not parsed.stream:
+        raise BadRequestError("this endpoint answers as a stream and in no other way; ask with `stream: true`")
     items = [{"role": "user", "content": parsed.input}] if isinstance(parsed.input, str) else parsed.input
     user_texts, images, since_prompt = _user_texts(items)
     metadata = parsed.client_metadata or {}
@@ -114,7 +116,6 @@ def read_request(body: bytes) -> ModelRequest:
         tool_outputs=tuple(_plain(item.get("output")) for item in since_prompt if item.get("type") in _TOOL_OUTPUTS),
         developer_texts=_developer_texts(parsed.instructions, items),
         tools=Tools.read(parsed.tools or []),
-        stream=parsed.stream,
         thread_id=_text_or_none(metadata.get("thread_id")) or parsed.prompt_cache_key,
         turn_id=_text_or_none(metadata.get("turn_id")),
         kind=_request_kind(metadata),
