@@ -1,0 +1,59 @@
+"""A scan's page, decided on the state of now: the import policy's facts are put together inside the batch that carries
+its verdicts out.
+
+The policy is `discovery.policy` and pure; so is this. Between the two rooms because neither may know the other:
+discovery knows no sessions in memory,
+the core knows no policy.
+"""
+
+from collections.abc import Callable, Iterator
+
+from discovery.policy import ThreadFacts, as_known, decide, parent_of, suspects
+from state.records import IntentRecord, KnownThread, SessionId
+from termald.core.inputs import ThreadDecided, ThreadsSeen, ThreadStarted
+from termald.core.state import State
+
+
+def decisions(
+    state: State, seen: ThreadsSeen | ThreadStarted, new_session_id: Callable[[], SessionId]
+) -> Iterator[ThreadDecided]:
+    """Yield a verdict for each thread, one at a time, so that each is decided on what the one before it changed."""
+    threads = seen.threads if isinstance(seen, ThreadsSeen) else (seen.known,)
+    ephemeral = isinstance(seen, ThreadStarted) and seen.ephemeral
+    for thread in threads:
+        verdict = decide(_facts(state, thread, ephemeral=ephemeral, stored=isinstance(seen, ThreadsSeen)))
+        known = as_known(thread, verdict)
+        if known is not None:
+            yield ThreadDecided(
+                at_ms=seen.at_ms,
+                thread=known,
+                outcome=verdict.outcome,
+                reason=verdict.reason,
+                new_session=new_session_id(),
+            )
+
+
+def _facts(state: State, thread: KnownThread, *, ephemeral: bool, stored: bool) -> ThreadFacts:
+    intent = state.intents.get(thread.tag) if thread.tag is not None else None
+    open_intents = tuple(state.intents[tag] for tag in state.intents)
+    suspected = suspects(thread, open_intents)
+    parent = parent_of(thread)
+    return ThreadFacts(
+        thread=thread,
+        host_id=state.host.id,
+        owner=state.owner(thread.thread_id),
+        ignored=state.ignored.get(thread.thread_id),
+        intent=intent,
+        suspects=suspected,
+        setup_open=any(_is_open(state, one) for one in ((intent,) if intent is not None else suspected)),
+        parent_owner=state.owner(parent) if parent is not None else None,
+        parent_ignored=parent is not None and parent in state.ignored,
+        ephemeral=ephemeral,
+        stored=stored,
+    )
+
+
+def _is_open(state: State, intent: IntentRecord) -> bool:
+    session = state.sessions.get(intent.session_id)
+    setup = session.setup if session is not None else None
+    return setup is not None and setup.tag == intent.tag
