@@ -21,6 +21,8 @@ from termald.settings import FIELDS, SECTIONS, SOCKET_NAME, Field, Settings, sho
 
 PREFIX: Final = "TERMALD_"
 CONFIG_VARIABLE: Final = "TERMALD_CONFIG"
+# Ours, but no settings. The second is the mark of what Codex has started: `termald status` may well run there.
+OTHER_VARIABLES: Final = frozenset({CONFIG_VARIABLE, "TERMALD_RUNTIME"})
 QUOTED_MAX: Final = 200  # characters: a message stays readable with several mistakes in it
 
 
@@ -165,7 +167,7 @@ def _from_environment(
     for variable, field in known.items():
         if text := environment.get(variable):
             yield _Given(field, text, Source("environment", variable), places.working)
-    for variable in sorted(environment.keys() - known.keys() - {CONFIG_VARIABLE}):
+    for variable in sorted(environment.keys() - known.keys() - OTHER_VARIABLES):
         if variable.startswith(PREFIX) and (text := environment[variable]):
             section = variable.removeprefix(PREFIX).partition("_")[0].lower()
             # In one of our sections it can only be a setting that was meant; any other name may be somebody else's.

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.settings import PLACES, flag, resolve_from
 
+from termald.codex.identity import MARK_NAME
 from termald.config.resolve import SettingsError, Source, load
 from termald.settings import FIELDS, Listen, show, value_of
 
@@ -197,6 +198,11 @@ def test_a_misspelt_variable_of_a_section_is_refused_and_a_stranger_only_noticed
     resolved = resolve_from(environment={"TERMALD_OF_SOMEBODY": "x", "HOME": "/home/u"})
     (noticed,) = resolved.warnings
     assert noticed.startswith("TERMALD_OF_SOMEBODY = 'x'")
+
+
+def test_the_mark_of_codexs_children_is_no_setting() -> None:
+    """`termald status` must work in a command that Codex runs."""
+    assert resolve_from(environment={MARK_NAME: "r-1", "TERMALD_CONFIG": "/x"}).warnings == ()
 
 
 def test_a_long_value_does_not_drown_the_message() -> None:

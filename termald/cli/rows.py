@@ -1,0 +1,22 @@
+"""Rows of text: a table on a terminal, tab-separated lines in a pipe."""
+
+import sys
+from collections.abc import Iterable, Sequence
+
+import rich_click as click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def print_rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print the rows, under `heads` if there are any. In a pipe every line is a row: no heads, and white space in a
+    cell is made single spaces."""
+    if not sys.stdout.isatty():
+        for row in rows:
+            click.echo("\t".join(" ".join(cell.split()) for cell in row))
+        return
+    table = Table(*heads, box=None, pad_edge=False, show_header=bool(heads))
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console().print(table)
