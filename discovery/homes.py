@@ -102,8 +102,9 @@ def _candidates(home: Path, sqlite_home: Path | None) -> list[_Candidate]:
 def _in_folder(folder: Path) -> Iterator[_Candidate]:
     try:
         names = [path.name for path in folder.iterdir()]
-    except OSError:
-        # Most homes have no `sqlite` folder, and a configured one may not be mounted: the others are looked at.
+    except (OSError, ValueError):
+        # Most homes have no `sqlite` folder, a configured one may not be mounted or not be a path: the others are
+        # looked at.
         return
     for name in names:
         match = _NAME.fullmatch(name)
@@ -128,9 +129,9 @@ def _configured(home: Path) -> Path | None:
         with (home / "config.toml").open("rb") as file:
             text = file.read(_CONFIG_BYTES_MAX).decode("utf-8")
         named = tomllib.loads(text).get("sqlite_home")
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return home / Path(named).expanduser() if isinstance(named, str) and named else None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RuntimeError):  # RuntimeError: `~nobody`
         return None
-    return home / Path(named).expanduser() if isinstance(named, str) and named else None
 
 
 def _flaw(path: Path) -> str | None:

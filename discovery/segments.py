@@ -7,6 +7,7 @@ file to `.jsonl.zst`; the state DB then still names it without the suffix.
 """
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -66,11 +67,11 @@ def _places(home: Path, told: str) -> Iterator[Path]:
 def _there(path: Path) -> Rollout | None:
     for candidate in (path, path.with_name(path.name + COMPRESSED)):
         try:
-            size = candidate.stat().st_size if candidate.is_file() else None
+            status = candidate.stat()
         except (OSError, ValueError):  # ValueError: a name with a NUL in it, from a row that is junk
             continue
-        if size is not None:
-            return Rollout(path=candidate, bytes=size)
+        if stat.S_ISREG(status.st_mode):
+            return Rollout(path=candidate, bytes=status.st_size)
     return None
 
 
