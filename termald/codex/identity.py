@@ -5,7 +5,7 @@ On Linux a process is signalled through a descriptor that was opened before its 
 comparison and the signal nobody can take its place. Who belongs to an app-server is read from /proc. Codex gives each
 tool
 that it runs a session and a group of its own, so that ending the app-server's group alone would leave them all running:
-they are known by their descent, and once that is lost, by the mark that they inherit in their environment.
+they are known by their descent and their sessions, and once that is lost by the mark that they inherit.
 """
 
 import os
@@ -41,18 +41,21 @@ class _Seen(msgspec.Struct, frozen=True):
 
     identity: ProcessIdentity
     parent: int
-    group: int
+    session: int
+    remains: bool
+    """It has exited and was not reaped yet."""
 
 
 def identify(pid: int) -> ProcessIdentity | None:
-    """Return who has this pid now; None if nobody does. One that has exited and was not reaped is nobody."""
+    """Return who has this pid now; None if nobody does. Unreaped remains still have their number."""
     seen = _look(pid)
     return seen.identity if seen is not None else None
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
     """Say whether this very process runs: not another with its number, and not its unreaped remains."""
-    return identify(identity.pid) == identity
+    seen = _look(identity.pid)
+    return seen is not None and seen.identity == identity and not seen.remains
 
 
 def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
@@ -74,21 +77,23 @@ def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
 
 
 def family_of(leader: ProcessIdentity, mark: str) -> frozenset[ProcessIdentity]:
-    """Return everybody who belongs to an app-server: itself, its descendants, its group, and whoever carries its mark.
+    """Return everybody who belongs to an app-server: itself, who descends from it, and who shares a session with those.
 
-    Blocks for some 10 ms per thousand processes. Not found: what left the descent and cleared its environment as well.
+    Once the leader is gone nobody descends from it; then the mark tells, for a session whose own leader is gone as
+    well. Not a member is who left on purpose: it made a session of its own and descends from none of them any more,
+    as a daemon does that somebody had Codex start. Blocks for some 10 ms per thousand processes.
     """
-    table = {seen.identity.pid: seen for seen in _table()}
+    table = {seen.identity.pid: seen for seen in _table() if not seen.remains}
     holder = table.get(leader.pid)
-    # A stranger may have the number now. Then nobody descends from our leader any more, and the group is the
-    # stranger's.
-    replaced = holder is not None and holder.identity != leader
-    own = set() if replaced else {pid for pid, seen in table.items() if leader.pid in (pid, seen.group)}
-    grown = set(own)
+    own = {leader.pid} if holder is not None and holder.identity == leader else set[int]()
+    grown = own
     while grown:
-        grown = {pid for pid, seen in table.items() if seen.parent in grown} - own
+        # A session whose leader lives outside of the family is not the family's.
+        sessions = {table[pid].session for pid in own if table[pid].session in own or table[pid].session not in table}
+        grown = {pid for pid, seen in table.items() if seen.parent in own or seen.session in sessions} - own
         own |= grown
-    members = {table[pid].identity for pid in own} | set(find_marked(mark))
+    orphans = {one for one in find_marked(mark) if one.pid in table and table[one.pid].session not in table}
+    members = {table[pid].identity for pid in own} | orphans
     return frozenset(member for member in members if member.pid != os.getpid())
 
 
@@ -105,9 +110,9 @@ def find_listening(socket: Path) -> Iterator[ProcessIdentity]:
 def _find(described: Iterable[tuple[int, list[bytes]]], wanted: set[bytes]) -> Iterator[ProcessIdentity]:
     for pid, words in described:
         if wanted.issubset(words):
-            identity = identify(pid)
-            if identity is not None:
-                yield identity
+            seen = _look(pid)
+            if seen is not None and not seen.remains:
+                yield seen.identity
 
 
 # --- /proc, and `ps` where there is none ---
@@ -143,10 +148,8 @@ def _read_stat(pid: int) -> _Seen | None:
         return None
     # The name stands in brackets and may hold any character, brackets included: what counts begins behind the last one.
     fields = line.rpartition(")")[2].split()
-    state, parent, group, start_ticks = fields[0], int(fields[1]), int(fields[2]), fields[19]
-    if state in _DEAD:
-        return None
-    return _Seen(ProcessIdentity(pid, f"{_boot()}/{start_ticks}"), parent, group)
+    state, parent, session, start_ticks = fields[0], int(fields[1]), int(fields[3]), fields[19]
+    return _Seen(ProcessIdentity(pid, f"{_boot()}/{start_ticks}"), parent, session, state in _DEAD)
 
 
 def _proc_words(name: str) -> Iterator[tuple[int, list[bytes]]]:
@@ -170,9 +173,9 @@ def _ps(*arguments: str) -> bytes:
 
 def _parse_ps(output: bytes) -> Iterator[_Seen]:
     for line in output.decode(errors="replace").splitlines():
+        # macOS names no session there; what a shell without a terminal starts stays in its group as well.
         pid, parent, group, state, *started = line.split()
-        if state[0] not in _DEAD:
-            yield _Seen(ProcessIdentity(int(pid), " ".join(started)), int(parent), int(group))
+        yield _Seen(ProcessIdentity(int(pid), " ".join(started)), int(parent), int(group), state[0] in _DEAD)
 
 
 def _ps_words(flags: str) -> Iterator[tuple[int, list[bytes]]]:
