@@ -23,7 +23,7 @@ from termald.scripted_model.tools import ToolNotOfferedError
 CALLS_MAX = 10_000  # a stranger may leave the endpoint running; a call with a long history weighs some 10 kB
 
 
-Place = tuple[str | None, str | None, int, int]  # thread, turn, number of user texts, step
+Place = tuple[str | None, str | None, int, str, int]  # thread, turn, number of user texts, the last of them, step
 
 BEYOND = ModelCall((Say((DEFAULT_TEXT,)),))
 
@@ -237,8 +237,9 @@ class ScriptedModel:
 
 
 def _key(request: ModelRequest, step: int) -> Place:
-    # The number of user texts is part of it: a steered turn keeps its id and begins a script of its own.
-    return request.thread_id, request.turn_id, len(request.user_texts), step
+    # The number of user texts is part of it: a steered turn keeps its id and begins a script of its own. So is the last
+    # text, which is all that there is to go by where the client sends no ids.
+    return request.thread_id, request.turn_id, len(request.user_texts), request.prompt, step
 
 
 def refusal(status: int, message: str) -> Refuse:

@@ -14,18 +14,19 @@ names the line.
 
 import re
 from collections.abc import Callable
+from typing import Final
 
 from termald.scripted_model import directives
 from termald.scripted_model.draft import Draft, ScriptError
 from termald.scripted_model.plan import ModelCall, Plan, Say
 
-__all__ = ["ScriptError", "parse_script", "plain_answer"]
+__all__ = ["DIRECTIVES", "ScriptError", "parse_script", "plain_answer"]
 
 PLAIN_ANSWER_CHARACTERS_MAX = 400  # an echo of a prompt of a megabyte would be a benchmark nobody asked for
 
 _DIRECTIVE = re.compile(r"@([A-Za-z][A-Za-z_-]*)(?:[ \t]+(.*))?")
 
-_DIRECTIVES: dict[str, Callable[[Draft, str], None]] = {
+DIRECTIVES: Final[dict[str, Callable[[Draft, str], None]]] = {
     "say": directives.say,
     "deltas": directives.deltas,
     "message": directives.message,
@@ -52,7 +53,7 @@ _DIRECTIVES: dict[str, Callable[[Draft, str], None]] = {
 
 
 def _unknown(draft: Draft, argument: str) -> None:
-    raise ScriptError(f"no such directive; there are {', '.join('@' + name for name in _DIRECTIVES)}")
+    raise ScriptError(f"no such directive; there are {', '.join('@' + name for name in DIRECTIVES)}")
 
 
 def plain_answer(prompt: str) -> str:
@@ -75,7 +76,7 @@ def parse_script(prompt: str) -> Plan:
             continue
         name, argument = found[1].lower(), (found[2] or "").strip()
         try:
-            _DIRECTIVES.get(name, _unknown)(draft, argument)
+            DIRECTIVES.get(name, _unknown)(draft, argument)
         except ScriptError as error:
             raise ScriptError(f"line {number}: @{name}: {error}") from error
     if draft.is_blank:

@@ -141,6 +141,14 @@ async def test_without_a_turn_id_the_script_begins_again(model: ScriptedModel) -
         assert b'"delta":"once"' in answered.content
 
 
+async def test_without_ids_attempts_are_counted_by_prompt(model: ScriptedModel) -> None:
+    statuses = [
+        (await ask(prompt, turn=None).run(model)).status
+        for prompt in ("@say x", "@fail 500 times=1", "@fail 429 times=1", "@fail 500 times=1")
+    ]
+    assert statuses == [200, 500, 429, 200]
+
+
 async def test_a_steered_turn_begins_a_script_of_its_own(model: ScriptedModel) -> None:
     await ask("@say one").run(model)
     answered = await ask("@say one", items=({"role": "user", "content": "@fail 500 times=1\n@say two"},)).run(model)

@@ -1,5 +1,6 @@
 """The driver that other tests compare the daemon with: it hears all, in order, and leaves nothing behind."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,7 @@ async def test_a_process_that_dies_is_said_to_have_closed_its_output(
         codex.process.kill()
         with pytest.raises(AssertionError, match="Codex closed its output"):
             await codex.wait_for("turn/started")
+        assert await codex.process.wait() == -signal.SIGKILL
 
 
 async def test_the_block_leaves_no_process_behind(

@@ -264,6 +264,16 @@ async def test_compaction_asks_the_model_and_the_next_script_runs_as_ever(lab: L
     assert lab.model.calls[-1].step == 1
 
 
+async def test_compaction_is_scripted_by_codexs_own_setting(lab: Lab) -> None:
+    thread = await lab.thread(config={"compact_prompt": "@fail 400"})
+    await lab.codex.run_turn(thread, "hello")
+    since = len(lab.codex.messages)
+    await lab.codex.request("thread/compact/start", {"threadId": thread})
+    end = await lab.codex.wait_for("turn/completed", since=since)
+    assert end["params"]["turn"]["status"] == "failed"
+    assert (await lab.codex.run_turn(thread, "@say still here")).text == "still here"
+
+
 async def test_what_the_client_chose_reaches_the_model_and_the_record(lab: Lab) -> None:
     schema = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
     thread = await lab.thread(model="scripted-mini", developerInstructions="Speak softly.")

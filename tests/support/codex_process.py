@@ -210,12 +210,11 @@ class CodexProcess:
 
 
 @contextlib.asynccontextmanager
-async def open_codex(
-    binary: Path, home: Path, *, options: Sequence[str] = (), initialize: bool = True
-) -> AsyncIterator[CodexProcess]:
+async def open_codex(binary: Path, home: Path, *, options: Sequence[str] = ()) -> AsyncIterator[CodexProcess]:
     """Run the app-server on this `CODEX_HOME`, in a process group of its own that is gone when the block ends.
 
-    `options` go before `app-server`'s own. Its standard error goes to `app-server.stderr` in the home.
+    It is initialized, with the experimental part of the protocol.
+    `options` go before `app-server` (`-c KEY=VALUE`). Its standard error goes to `app-server.stderr` in the home.
     """
     stderr = home / "app-server.stderr"
     with stderr.open("ab") as errors:
@@ -232,12 +231,11 @@ async def open_codex(
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(codex.read)
-            if initialize:
-                client = {"name": "termald-tests", "version": "0"}
-                asked = {"clientInfo": client, "capabilities": {"experimentalApi": True}}
-                answer = await codex.request("initialize", asked)
-                codex.version = answer["userAgent"].split("/")[1].split(" ")[0]
-                await codex.notify("initialized")
+            client = {"name": "termald-tests", "version": "0"}
+            asked = {"clientInfo": client, "capabilities": {"experimentalApi": True}}
+            answer = await codex.request("initialize", asked)
+            codex.version = answer["userAgent"].split("/")[1].split(" ")[0]
+            await codex.notify("initialized")
             yield codex
             nursery.cancel_scope.cancel()
     finally:
@@ -254,10 +252,12 @@ async def _end(process: trio.Process) -> None:
                 nursery.start_soon(_drain, process)
                 # Watched without being reaped, so that the group still has its number when it is killed.
                 wait = partial(os.waitid, os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-                await trio.to_thread.run_sync(wait, abandon_on_cancel=True)
+                with contextlib.suppress(ChildProcessError):  # a test that awaited its end has reaped it
+                    await trio.to_thread.run_sync(wait, abandon_on_cancel=True)
                 nursery.cancel_scope.cancel()
         # After a good end too: a tool that Codex started may have outlived it.
-        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # reaped already, and nothing outlived it
+            os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         assert process.stdout is not None
         await process.stdout.aclose()
