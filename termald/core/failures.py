@@ -119,7 +119,7 @@ def done_fields(turn: TurnRecord, ending: Ending) -> dict[str, Any]:
     """Return the fields of `turn/done`."""
     fields: dict[str, Any] = {"state": turn.state}
     if ending.kind is not None:
-        fields["kind"] = ending.kind
+        fields["errorKind"] = ending.kind  # `kind` is the event's own
     if ending.message is not None:
         fields["message"] = ending.message
     if ending.provider_json is not None:

@@ -19,7 +19,7 @@ from state.records import (
     PromptId,
     TurnId,
 )
-from termald.core import disposal, ending, failures, items, log, prompts, requests, setup, turns
+from termald.core import disposal, ending, failures, items, log, looks, prompts, requests, setup, turns
 from termald.core.calls import Failure, close_call, open_call
 from termald.core.effects import OpenFresh, ReadTurns
 from termald.core.inputs import (
@@ -263,14 +263,17 @@ def read_failed(work: Work, call: Call, failure: Failure) -> None:
     if session is None or session.reading != call.id:
         return
     session = work.put(replace(session, reading=None))
-    if failure.refusal in ("no_rollout", "thread_not_found"):
+    unknown = failure.refusal in ("no_rollout", "thread_not_found")
+    if session.turn is not None and (not unknown or session.turn.settles < LOOKS_MAX):
+        # "Unknown" is no proof right after a first turn was acknowledged: its rollout follows (BOOT-07).
+        looks.at_turn(work, session)
+        return
+    if session.turn is not None:
+        outcome = failures.Ending(state="error", kind="unknown", message="Codex has no record of the turn")
+        session = turns.finish(work, session, "error", ending=outcome, reconciled=True)
+    if unknown:
         _absent(work, session, certain=False)
-        session = work.state.sessions[session.id]
-        if session.turn is not None and not work.bound(session):
-            turns.finish(work, session, "error", ending=failures.exited("it has no record of the turn"))
         _rest(work, work.state.sessions[session.id])
-    elif session.turn is not None:
-        turns.settle_soon(work, session, session.turn)
     else:
         _wait_or_hold(work, session)
 
@@ -360,13 +363,13 @@ def _follow(work: Work, session: Session, listed: tuple[SeenTurn, ...]) -> Sessi
         if active.interrupt in ("wanted", "unconfirmed"):
             turns.send_interrupt(work, session)
         elif active.interrupt in ("sent", "acked"):
-            turns.settle_soon(work, session, active)
+            looks.at_turn(work, session)
     elif not _listed(listed, active.id):
         if session.idle_seen and active.settles >= LOOKS_MAX:
             # Codex is idle and has no such turn: it will not end by itself any more (I7).
-            ending_ = failures.Ending(state="error", kind="unknown", message="Codex has no record of the turn")
-            return turns.finish(work, session, "error", ending=ending_, reconciled=True)
-        turns.settle_soon(work, session, active)
+            outcome = failures.Ending(state="error", kind="unknown", message="Codex has no record of the turn")
+            return turns.finish(work, session, "error", ending=outcome, reconciled=True)
+        looks.at_turn(work, session)
     return work.state.sessions[session.id]
 
 
@@ -403,4 +406,4 @@ def _wait_or_hold(work: Work, session: Session) -> None:
         return
     if session.looks == LOOKS_MAX:
         log.notice(work, session, "turn-unconfirmed", "Codex neither has the prompt on record nor is gone")
-    turns.look_again(work, session, prompt)
+    looks.at_prompt(work, session, prompt)

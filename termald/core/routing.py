@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from state.records import ThreadId
-from termald.core import disposal, items, log, requests, turns
+from termald.core import disposal, items, log, looks, requests, turns
 from termald.core.inputs import (
     ItemCompleted,
     ItemDelta,
@@ -107,7 +107,7 @@ def _status(work: Work, session: Session, notice: ThreadStatusChanged) -> None:
         return
     session = work.put(replace(session, idle_seen=notice.status != "systemError"))
     if session.turn is not None and session.turn.seen_active:
-        turns.settle_soon(work, session, session.turn)
+        looks.at_turn(work, session)
     elif notice.status == "notLoaded":
         _unloaded(work, session)
 

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from state.records import CodexAttachment, IntentRecord, IntentState, Problem, ThreadId
 from state.tags import mint_tag
-from termald.core import disposal, log, prompts
+from termald.core import disposal, log, looks, prompts
 from termald.core.calls import Failure, close_call, entomb, open_call
 from termald.core.effects import OpenFresh, OpenKnown
-from termald.core.inputs import SettlePrompt, ThreadOpened
+from termald.core.inputs import ThreadOpened
 from termald.core.model import Call, Route, Session, Setup, with_record
 from termald.core.refusals import problem
 from termald.core.work import Work
@@ -226,15 +226,8 @@ def _thread_unknown(work: Work, session: Session, op: object, why: Problem) -> N
     if uncertain:
         # "Unknown" from a living process right after the first turn was acknowledged means "ask again" (BOOT-07): the
         # rollout
-        # follows the answer by 10-25 ms. What became of the turn is settled first.
-        session = work.put(with_record(session, status="detached"))
-        prompt = session.queue[0] if session.queue else None
-        if prompt is not None and session.record.attachment is not None:
-            work.arm(
-                ("prompt", session.id),
-                SettlePrompt(at_ms=0, session=session.id, attachment=session.record.attachment, prompt=prompt),
-                work.state.limits.settle_ms,
-            )
+        # follows the answer by 10-25 ms. What became of the turn is settled first; the attachment stays for it.
+        looks.at_what_is_uncertain(work, work.put(replace(session, reattach=False)))
         return
     if not session.record.history:
         # No user item was ever recorded in it: nothing is lost, so no word of loss (SETUP-20).

@@ -18,12 +18,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from state.records import Delivery, PromptId, TurnId, TurnRecord, TurnState
-from termald.core import disposal, failures, log, prompts, requests
+from termald.core import disposal, failures, log, looks, prompts, requests
 from termald.core.calls import Failure, close_call, entomb, open_call
 from termald.core.effects import Interrupt, StartTurn
 from termald.core.inputs import (
-    SettlePrompt,
-    SettleTurn,
     TurnAccepted,
     TurnCompleted,
     TurnErrored,
@@ -139,7 +137,7 @@ def refused(work: Work, call: Call, failure: Failure) -> None:
     if not failure.definite:
         # Codex may have it or not; sending it again would run it twice. It is looked for (TURN-04, TURN-05).
         log.notice(work, session, "turn-unconfirmed", failure.why.message, promptId=outgoing.prompt)
-        look_again(work, replace(session, looks=0), outgoing.prompt)
+        looks.at_prompt(work, replace(session, looks=0), outgoing.prompt)
         return
     _not_executed(work, session, outgoing, failure)
 
@@ -342,7 +340,7 @@ def interrupt_over(work: Work, call: Call, failure: Failure | None) -> None:
         return
     active = session.turn
     if failure is None:
-        work.put(replace(session, turn=replace(active, interrupt="acked")))
+        session = work.put(replace(session, turn=replace(active, interrupt="acked")))
     elif failure.refusal == "no_active_turn" and not active.seen_active:
         work.put(replace(session, turn=replace(active, interrupt="wanted")))
         return
@@ -350,31 +348,7 @@ def interrupt_over(work: Work, call: Call, failure: Failure | None) -> None:
         session = work.put(replace(session, turn=replace(active, interrupt="unconfirmed")))
         if failure.refusal not in ("no_active_turn", "turn_mismatch"):
             log.notice(work, session, "turn-unconfirmed", f"the interrupt is unconfirmed: {failure.why.message}")
-    settle_soon(work, session, active)
-
-
-def settle_soon(work: Work, session: Session, active: ActiveTurn) -> None:
-    """Read what became of the turn if it does not say so by itself; each further look waits twice as long."""
-    attachment = session.record.attachment
-    if attachment is None:
-        return
-    limits = work.state.limits
-    pause_ms = min(limits.settle_ms * 2 ** min(active.settles, 16), limits.settle_again_max_ms)
-    work.put(replace(session, turn=replace(active, settles=active.settles + 1)) if session.turn is active else session)
-    timer = SettleTurn(at_ms=0, session=session.id, attachment=attachment, turn=active.id)
-    work.arm(("turn", session.id), timer, pause_ms)
-
-
-def look_again(work: Work, session: Session, prompt: PromptId) -> None:
-    """Look for an unconfirmed prompt in Codex's record, each time after twice the pause."""
-    attachment = session.record.attachment
-    if attachment is None:
-        return
-    limits = work.state.limits
-    pause_ms = min(limits.settle_ms * 2 ** min(session.looks, 16), limits.settle_again_max_ms)
-    work.put(replace(session, looks=session.looks + 1))
-    timer = SettlePrompt(at_ms=0, session=session.id, attachment=attachment, prompt=prompt)
-    work.arm(("prompt", session.id), timer, pause_ms)
+    looks.at_turn(work, session)
 
 
 # --- the end ---
