@@ -10,14 +10,15 @@ The order is the policy, and what is asked earlier wins:
 2. **ignored**: skipped, for as long as the entry stands, whatever else is true of it;
 3. **another thread's work** (sub-agent, review, attached side thread), or ephemeral: linked to its parent, ignored with
    it, never a session;
-4. **minted by us** and unowned: left to its setup while that is open; else ignored if it is empty, offered as an orphan
+4. **told of only** (`thread/started`), not stored: a candidate, of which nothing is remembered;
+5. **minted by us** and unowned: left to its setup while that is open; else ignored if it is empty, offered as an orphan
    if it is not;
-5. **holding nothing yet** (told of but not stored, no rollout, no message): a candidate, and nothing is remembered;
-6. else **imported**.
+6. **holding nothing yet** (no rollout, no message): a candidate;
+7. else **imported**.
 
-3 comes before 4 although a tag of ours would say more than a source: we never mint a sub-agent's thread, so a tag on
+3 comes before 5 although a tag of ours would say more than a source: we never mint a sub-agent's thread, so a tag on
 one was inherited. What breaks first if the order is touched: 2 before 1 makes an owned session lose its thread at the
-next boot; 6 before 2 brings killed sessions back.
+next boot; 7 before 2 brings killed sessions back.
 """
 
 from collections.abc import Iterable
@@ -126,7 +127,9 @@ def decide(facts: ThreadFacts) -> AnyVerdict:
         return Skip(reason=f"ignored: {facts.ignored.reason}")
     if facts.ephemeral or is_child(facts.thread):
         return _child(facts)
-    return _minted(facts) or _found(facts)
+    if not facts.stored:
+        return Candidate(reason="told of, but not stored by Codex yet")
+    return _minted(facts) or _found(facts.thread)
 
 
 def is_child(thread: KnownThread) -> bool:
@@ -234,10 +237,7 @@ def _is_empty(thread: KnownThread) -> bool:
     return thread.message_count == 0
 
 
-def _found(facts: ThreadFacts) -> AnyVerdict:
-    thread = facts.thread
-    if not facts.stored:
-        return Candidate(reason="told of, but not stored by Codex yet")
+def _found(thread: KnownThread) -> AnyVerdict:
     if thread.rollout_path is None:
         return Candidate(reason="its rollout is missing: it could not be resumed")
     if _is_empty(thread):

@@ -116,7 +116,7 @@ def _count(rollout: Rollout, end: Base | None, counter: "_Counter", check: Check
     for line in read_lines(rollout.path, check):
         if end is not None and end.end_byte_offset is not None and line.start >= end.end_byte_offset:
             return
-        event = _event(line) if counter.may_tell(line.text) else None
+        event = _event(line) if counter.may_tell(line.text) or not line.whole else None
         if event is None:
             continue
         if end is not None and event.ordinal is not None and event.ordinal >= end.end_ordinal_exclusive:
@@ -168,6 +168,7 @@ _HEAD_ITEM: Final = re.compile(
     rb',"thread_id":"[^"]*","turn_id":"([^"]*)","item":\{"type":"([A-Za-z]+)","id":"([^"\\]*)"'
 )
 _HEAD_TEXT: Final = re.compile(rb',"message":"[^"]')
+_ELIDED: Final = "…"
 _TOO_LONG: Final = "its line at byte {} is too long to be read, and of unknown shape"
 
 
@@ -204,13 +205,14 @@ def _event_of_head(line: Line) -> _Event | None:
         raise _Uncountable(_TOO_LONG.format(line.start))
     ordinal = int(head[1]) if head[1] is not None else None
     if kind[1] != b"item_completed":
-        text = "…" if _HEAD_TEXT.match(line.text, kind.end()) else ""
+        text = _ELIDED if _HEAD_TEXT.match(line.text, kind.end()) else ""
         return _Event(ordinal, _Payload(type=kind[1].decode(), message=text))
     item = _HEAD_ITEM.match(line.text, kind.end())
     if item is None:
         raise _Uncountable(_TOO_LONG.format(line.start))
     turn_id, item_type, item_id = (group.decode("utf-8", "replace") for group in item.groups())
-    return _Event(ordinal, _Payload(type="item_completed", turn_id=turn_id, item=_Item(item_type, item_id)))
+    elided = _Item(item_type, item_id, msgspec.Raw(msgspec.json.encode([_Part("text", _ELIDED)])))
+    return _Event(ordinal, _Payload(type="item_completed", turn_id=turn_id, item=elided))
 
 
 # --- counting ---

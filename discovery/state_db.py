@@ -179,7 +179,7 @@ def _parent(row: Row, source: str) -> ThreadId | None:
 def title_of(text: str) -> str | None:
     """Return the text's first line that says something, cut to a title's length; None if there is none."""
     text = text.strip()
-    return text.splitlines()[0][:TITLE_CHARACTERS_MAX] if text else None
+    return text.splitlines()[0][:TITLE_CHARACTERS_MAX].rstrip() if text else None
 
 
 def _title(row: Row) -> str | None:

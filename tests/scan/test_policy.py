@@ -71,6 +71,15 @@ def test_what_could_never_be_resumed_is_only_a_candidate(fields: dict[str, Any],
     assert as_known(thread, verdict) is None
 
 
+@pytest.mark.parametrize("fields", [{"tag": OURS}, {"tag": None}, {}], ids=["ours", "untagged", "somebody's"])
+def test_a_mere_notice_settles_the_fate_of_nobodys_thread(fields: dict[str, Any]) -> None:
+    """DISC-07: what is not stored may never be; its setup, or the scan that finds it stored, decides."""
+    told = facts(known(**fields), intent=intent(state="discarded"), suspects=(intent(),), stored=False)
+    assert isinstance(decide(told), Candidate)
+    assert isinstance(decide(msgspec.structs.replace(told, owner=S)), Refresh)
+    assert isinstance(decide(msgspec.structs.replace(told, ignored=ignored())), Skip)
+
+
 # --- another thread's work ---
 
 
