@@ -5,7 +5,7 @@ connection then, because whatever else it did would be an end of the body, and t
 """
 
 from collections.abc import Iterator
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 import msgspec
 import trio
@@ -73,7 +73,7 @@ class ScriptedApp:
             case "GET", ["control", "holds"]:
                 return 200, {"holds": self.model.holds}
             case "POST", ["control", "release", name]:
-                return 200, {"released": self.model.release(unquote(name))}
+                return 200, {"released": self.model.release(name)}
             case "POST", ["control", "reset"]:
                 self.model.reset()
                 return 200, {"reset": True}

@@ -14,14 +14,13 @@ import msgspec
 import trio
 
 from termald.scripted_model.draft import DEFAULT_TEXT
-from termald.scripted_model.plan import ModelCall, Say
+from termald.scripted_model.plan import ModelCall, NoSuchCallError, Say
 from termald.scripted_model.request import ModelRequest, read_request
 from termald.scripted_model.script import ScriptError, parse_script
 from termald.scripted_model.stream import COMPLETED, Action, Opening, Refuse, actions
 from termald.scripted_model.tools import ToolNotOfferedError
 
 CALLS_MAX = 10_000  # a stranger may leave the endpoint running; a call with a long history weighs some 10 kB
-
 
 Place = tuple[str | None, str | None, int, str, int]  # thread, turn, number of user texts, the last of them, step
 
@@ -109,7 +108,7 @@ class ScriptedModel:
             attempt = self._attempt_after(key)
             opening = Opening(self._new_id(), request.model, int(self._now_s()))
             answer = actions(call, request.tools, opening, attempt)
-        except (ScriptError, ToolNotOfferedError, LookupError) as error:
+        except (ScriptError, ToolNotOfferedError, NoSuchCallError) as error:
             number = self._record(request, None, 1, str(error))
             return number, iter((refusal(400, str(error)),))
         number = self._record(request, step, attempt, None)

@@ -136,6 +136,10 @@ class ModelCall(msgspec.Struct, frozen=True):
         return sum(isinstance(step, ToolStep) for step in self.steps)
 
 
+class NoSuchCallError(LookupError):
+    """The history has tool calls that the script does not account for; the message counts both."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """The model calls of one turn, in order. Every call but the last calls a tool."""
 
@@ -144,12 +148,11 @@ class Plan(msgspec.Struct, frozen=True):
     def call_after(self, tool_calls: int) -> tuple[int, ModelCall]:
         """Return the index and the model call that follows when `tool_calls` tools were called since the prompt.
 
-        Errors: `LookupError` when no call of this plan begins there, which means that the history is not of this
-        script's making.
+        Errors: `NoSuchCallError` when no call of this plan begins there: the history is not of this script's making.
         """
         done = 0
         for index, call in enumerate(self.calls):
             if done == tool_calls:
                 return index, call
             done += call.tool_calls
-        raise LookupError(f"this script has {done} tool calls, and no model call that follows {tool_calls}")
+        raise NoSuchCallError(f"this script has {done} tool calls, and no model call that follows {tool_calls}")

@@ -13,6 +13,7 @@ from termald.scripted_model.plan import (
     Hold,
     ModelCall,
     NewMessage,
+    NoSuchCallError,
     Open,
     Patch,
     Plan,
@@ -276,5 +277,5 @@ def test_each_tool_output_leads_to_exactly_one_model_call(lines: list[str]) -> N
         assert plan.call_after(called) == (index, call)
         assert called == sum(isinstance(step, ToolStep) for before in plan.calls[:index] for step in before.steps)
         called += call.tool_calls
-    with pytest.raises(LookupError, match="no model call that follows"):
+    with pytest.raises(NoSuchCallError, match="no model call that follows"):
         plan.call_after(called + 1)
