@@ -7,7 +7,7 @@ ignore set before sessions claim and enter it after sessions let go (I9).
 
 import apsw
 
-from state.errors import StoreRefused
+from state.errors import StoreRefused, StoreStuck
 from state.load import read_last_seq
 from state.records import Changes, EventRecord, RuntimeRecord, SessionRecord, ThreadId
 from state.rows import (
@@ -31,21 +31,47 @@ def apply(db: apsw.Connection, changes: Changes, sync: bool) -> None:
     """Write the whole batch or nothing of it. With `sync` it is on the disk on return, and all that was committed
     before with it; without, a power cut may take the newest batches, in order, but a killed process takes none."""
     db.pragma("synchronous", "FULL" if sync else "NORMAL")
-    with transaction(db, "IMMEDIATE"):
-        _unignore(db, changes.unignored)
-        _put_sessions(db, changes.sessions)
-        PROMPTS.put(db, changes.prompts)
-        TURNS.put(db, changes.turns)
-        ITEMS.put(db, changes.items)
-        REQUESTS.put(db, changes.requests)
-        INTENTS.put(db, changes.intents)
-        THREADS.put(db, changes.threads)
-        DISPOSALS.put(db, changes.disposals)
-        IDEMPOTENCY.put(db, changes.idempotency)
-        IGNORED.put(db, changes.ignored)
-        _append_events(db, changes.events)
-        if changes.runtime is not None:
-            RUNTIMES.put(db, (changes.runtime,))
+    try:
+        with transaction(db, "IMMEDIATE"):
+            _put(db, changes)
+    except apsw.IOError as error:
+        # Where a page could not be written, the log lacks the batch's last one, which is what makes a commit of it.
+        if getattr(error, "extendedresult", None) != apsw.SQLITE_IOERR_WRITE:  # the stub does not know the attribute
+            _write_over(db)
+        raise
+
+
+def _put(db: apsw.Connection, changes: Changes) -> None:
+    _unignore(db, changes.unignored)
+    _put_sessions(db, changes.sessions)
+    PROMPTS.put(db, changes.prompts)
+    TURNS.put(db, changes.turns)
+    ITEMS.put(db, changes.items)
+    REQUESTS.put(db, changes.requests)
+    INTENTS.put(db, changes.intents)
+    THREADS.put(db, changes.threads)
+    DISPOSALS.put(db, changes.disposals)
+    IDEMPOTENCY.put(db, changes.idempotency)
+    IGNORED.put(db, changes.ignored)
+    _append_events(db, changes.events)
+    if changes.runtime is not None:
+        RUNTIMES.put(db, (changes.runtime,))
+
+
+def _write_over(db: apsw.Connection) -> None:
+    """Make sure that a batch whose sync failed does not come back.
+
+    It is gone for every connection, but stands whole in the log: a start after a crash would take it for committed,
+    and a prompt whose caller was told that it failed would run. The next commit is written over it; so there is one
+    at once.
+    """
+    db.pragma("synchronous", "FULL")
+    try:
+        with transaction(db, "IMMEDIATE"):
+            # A change that is one: SQLite writes no page for a value that is the same.
+            db.execute("UPDATE host SET syncs_failed = syncs_failed + 1")
+    except apsw.Error as error:
+        raise StoreStuck(f"a write failed and cannot be taken back: {error}; its outcome is unknown") from error
 
 
 def apply_runtime(db: apsw.Connection, runtime: RuntimeRecord) -> None:

@@ -70,8 +70,9 @@ class StoreRefused(StoreError):
 
 
 class StoreStuck(StoreError):
-    """A write did not return in time. Whether it is there is unknown, and the store takes no more: the process must end
-    (by `os._exit`, for the thread that hangs in the kernel cannot be joined). The next start reads the truth."""
+    """A write did not return in time, or failed and could not be taken back. Whether it is there is unknown, and the
+    store takes no more: the process must end (by `os._exit`, for a thread that hangs in the kernel cannot be joined).
+    The next start reads the truth."""
 
     slug = "store-stuck"
 

@@ -55,11 +55,11 @@ SESSION_LIVE: Final = (
 )
 UNFINISHED_SESSIONS: Final = (
     f"SELECT id FROM sessions WHERE {SESSION_LIVE}"  # noqa: S608 - constants of this module
-    f" UNION SELECT session_id FROM prompts WHERE {PROMPT_UNFINISHED}"
-    " UNION SELECT session_id FROM turns WHERE ended_at_ms IS NULL"
-    " UNION SELECT session_id FROM items WHERE state = 'open'"
-    f" UNION SELECT session_id FROM requests WHERE {REQUEST_UNFINISHED}"
-    " UNION SELECT session_id FROM intents WHERE state = 'open'"
+    f" UNION ALL SELECT session_id FROM prompts WHERE {PROMPT_UNFINISHED}"
+    " UNION ALL SELECT session_id FROM turns WHERE ended_at_ms IS NULL"
+    " UNION ALL SELECT session_id FROM items WHERE state = 'open'"
+    f" UNION ALL SELECT session_id FROM requests WHERE {REQUEST_UNFINISHED}"
+    " UNION ALL SELECT session_id FROM intents WHERE state = 'open'"
 )
 
 R = TypeVar("R", bound=Record)
@@ -70,7 +70,7 @@ Owned = TypeVar("Owned", PromptRecord, TurnRecord, ItemRecord, RequestRecord, In
 def read_boot(db: apsw.Connection) -> BootImage:
     """Return all that is unfinished, in one snapshot."""
     with transaction(db, "DEFERRED"):
-        sessions = [SessionId(name) for (name,) in db.execute(UNFINISHED_SESSIONS)]
+        sessions = {SessionId(name) for (name,) in db.execute(UNFINISHED_SESSIONS)}
         return BootImage(
             host=read_host(db),
             next_seq=Seq(read_last_seq(db) + 1),

@@ -14,14 +14,15 @@ from typing import Final, Literal, NamedTuple
 import apsw
 import apsw.bestpractice
 
-from state.errors import StateForeign, StateTooNew, StoreCorrupt
+from state.errors import StateForeign, StateTooNew, StoreCorrupt, StoreIOError
 
 APPLICATION_ID: Final = 0x74726D64  # "trmd"
 BUSY_MS: Final = (
     2_000  # only another tool can hold us up, for the lock keeps daemons out; a shell's statement takes less
 )
 QUICK_CHECK_BYTES_MAX: Final = 4 << 20  # 10-20 ms; the check reads everything, and boot has one second for any size
-WAL_KEPT_BYTES_MAX: Final = 64 << 20
+CHECKPOINT_PAGES: Final = 1_000  # SQLite's default, 4 MB: fewer mean more syncs, more a longer pause for one batch
+WAL_KEPT_BYTES_MAX: Final = 64 << 20  # a log that a slow reader let grow gives the rest back
 
 
 class Step(NamedTuple):
@@ -59,10 +60,8 @@ def transaction(db: apsw.Connection, mode: Literal["DEFERRED", "IMMEDIATE"]) -> 
 
 
 def tune_writer(db: apsw.Connection) -> None:
-    """Set what holds for this connection only. Each with its reason; the file itself keeps WAL and the ids."""
+    """Set what holds for this connection only, each with its reason; the file is not touched."""
     _tune(db)
-    # Readers never wait for the writer, nor it for them; and a commit is one append.
-    apsw.bestpractice.connection_wal(db)
     # A row about a session that does not exist is a mistake of ours, caught here.
     apsw.bestpractice.connection_enable_foreign_keys(db)
     apsw.bestpractice.connection_recursive_triggers(db)
@@ -71,8 +70,8 @@ def tune_writer(db: apsw.Connection) -> None:
     db.pragma("checkpoint_fullfsync", True)
     # SQLite's default, some 4 MB: fewer pages mean more syncs, more a longer pause for the batch that meets the
     # checkpoint.
-    db.pragma("wal_autocheckpoint", 1_000)
-    db.pragma("journal_size_limit", WAL_KEPT_BYTES_MAX)  # a log that a slow reader let grow gives its space back
+    db.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+    db.pragma("journal_size_limit", WAL_KEPT_BYTES_MAX)
 
 
 def tune_reader(db: apsw.Connection) -> None:
@@ -94,20 +93,11 @@ def _tune(db: apsw.Connection) -> None:
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
 
-def migrate(db: apsw.Connection, path: Path, steps: tuple[Step, ...]) -> None:
-    """Bring the file to the newest step, each in one transaction.
+def version_of_ours(db: apsw.Connection, path: Path, steps: tuple[Step, ...]) -> int:
+    """Return the file's version; 0 if it is new. What is refused was only read.
 
     Errors: `StateForeign`, `StateTooNew`, `StoreCorrupt`.
     """
-    version = _version_of_ours(db, path, steps)
-    for step in steps[version:]:
-        with transaction(db, "IMMEDIATE"):
-            db.execute(step.sql)
-            db.pragma("application_id", APPLICATION_ID)
-            db.pragma("user_version", step.version)
-
-
-def _version_of_ours(db: apsw.Connection, path: Path, steps: tuple[Step, ...]) -> int:
     application, version = int(db.pragma("application_id")), int(db.pragma("user_version"))
     there = shape(db)
     if (application, version, there) == (0, 0, {}):
@@ -125,6 +115,21 @@ def _version_of_ours(db: apsw.Connection, path: Path, steps: tuple[Step, ...]) -
     if wrong:
         raise StateForeign(f"{path} is not what its version {version} says: {', '.join(wrong)}; restore a copy")
     return version
+
+
+def use_wal(db: apsw.Connection, path: Path) -> None:
+    """Let readers and the writer not wait for each other, and make a commit one append. Kept in the file."""
+    if (mode := db.pragma("journal_mode", "wal")) != "wal":
+        raise StoreIOError(f"{path} cannot have a write-ahead log here (mode {mode}); is it on a network file system?")
+
+
+def migrate(db: apsw.Connection, steps: tuple[Step, ...]) -> None:
+    """Take the steps that the file has not seen, each in one transaction."""
+    for step in steps:
+        with transaction(db, "IMMEDIATE"):
+            db.execute(step.sql)
+            db.pragma("application_id", APPLICATION_ID)
+            db.pragma("user_version", step.version)
 
 
 def _quick_check(db: apsw.Connection, path: Path) -> None:

@@ -21,7 +21,7 @@ from state.load import read_boot, read_host, read_wanted
 from state.lock import StateLock, hold_state
 from state.reads import Reads
 from state.records import BootImage, Changes, Host, Loaded, RuntimeRecord, Wanted
-from state.schema import migrate, released_steps, transaction, tune_reader, tune_writer
+from state.schema import migrate, released_steps, transaction, tune_reader, tune_writer, use_wal, version_of_ours
 from state.worker import Worker, open_worker
 
 P = ParamSpec("P")
@@ -75,9 +75,13 @@ class Store(Reads):
         self, call: Callable[Concatenate[apsw.Connection, P], None], /, *args: P.args, **kwargs: P.kwargs
     ) -> None:
         if self._stuck:
-            raise StoreStuck("an earlier write did not return; its outcome is unknown")
+            raise StoreStuck("the outcome of an earlier write is unknown")
         with trio.move_on_after(self._stuck_s, shield=True):
-            await self._writer.run(call, *args, **kwargs)
+            try:
+                await self._writer.run(call, *args, **kwargs)
+            except StoreStuck:
+                self._stuck = True
+                raise
             return
         self._stuck = True
         raise StoreStuck(f"a write did not return within {self._stuck_s:g} s; its outcome is unknown")
@@ -116,21 +120,24 @@ def _make_folder(folder: Path) -> None:
 
 
 def _make_file(path: Path) -> None:
-    """Make an empty file that only its owner reads; SQLite gives the log beside it the same mode. A database that is
-    gone while its log is there was lost, and is not begun anew."""
+    """Make an empty file that only its owner reads. A database that is gone while its log is there was lost, and is not
+    begun anew."""
     log = path.with_name(path.name + "-wal")
     try:
         if not (path.exists() and path.stat().st_size) and log.exists() and log.stat().st_size:
             raise StateForeign(f"{path} is gone, {log.name} is not: restore a copy, or move the log away to begin anew")
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        path.chmod(0o600)
     except OSError as error:
         raise StoreIOError(f"{path} cannot be made: {error}") from error
 
 
 def _prepare(db: apsw.Connection, path: Path) -> Host:
     tune_writer(db)
-    migrate(db, path, released_steps())
+    steps = released_steps()
+    version = version_of_ours(db, path, steps)
+    path.chmod(0o600)  # before the log is made, which gets the same mode
+    use_wal(db, path)
+    migrate(db, steps[version:])
     with transaction(db, "IMMEDIATE"):
         db.execute(
             "INSERT INTO host (one, id, epoch) VALUES (1, ?, 1) ON CONFLICT (one) DO UPDATE SET epoch = epoch + 1",

@@ -59,7 +59,7 @@ async def open_worker(path: Path, *, read_only: bool, vfs: str | None, doing: st
     try:
         yield Worker(db, doing)
     finally:
-        with trio.move_on_after(CLOSE_S, shield=True), _using(apsw.aio.deadline, math.inf):
+        with translated(doing), trio.move_on_after(CLOSE_S, shield=True), _using(apsw.aio.deadline, math.inf):
             await db.aclose()
 
 

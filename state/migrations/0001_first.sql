@@ -4,7 +4,8 @@
 CREATE TABLE host (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   id TEXT NOT NULL,
-  epoch INTEGER NOT NULL
+  epoch INTEGER NOT NULL,
+  syncs_failed INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE sessions (

@@ -51,12 +51,16 @@ async def store_with(folder: Path, *batches: Changes) -> AsyncIterator[Store]:
         yield store
 
 
-def memory_database(path: Path) -> apsw.Connection:
+def memory_database() -> apsw.Connection:
     """Return a connection that is tuned and migrated as the store's own, on a database in memory."""
     db = apsw.Connection(":memory:")
     tune_writer(db)
-    migrate(db, path, released_steps())
+    migrate(db, released_steps())
     return db
+
+
+def batch_of(*sessions: SessionRecord) -> Changes:
+    return Changes(sessions=sessions)
 
 
 def session(name: str, **fields: Any) -> SessionRecord:

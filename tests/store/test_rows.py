@@ -1,6 +1,5 @@
 """Records and rows: nothing is lost or bent on the way, and damage is told."""
 
-from pathlib import Path
 from typing import Any, get_type_hints
 
 import apsw
@@ -15,13 +14,13 @@ from state.rows import EVENTS, PROMPTS, SESSIONS, TABLES, Table
 
 @pytest.fixture(scope="module")
 def db() -> apsw.Connection:
-    return memory_database(Path("memory"))
+    return memory_database()
 
 
 @pytest.fixture(scope="module")
 def unguarded() -> apsw.Connection:
     """The tables without their rules, so that any record may be written after any other."""
-    db = memory_database(Path("memory"))
+    db = memory_database()
     db.pragma("foreign_keys", False)
     for (name,) in list(db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")):
         db.execute(f"DROP TRIGGER {name}")
