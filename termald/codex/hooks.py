@@ -38,6 +38,8 @@ class RuntimeExit(msgspec.Struct, frozen=True, kw_only=True):
     cause: ExitCause
     reason: str
     report: ExitReport
+    left_behind: tuple[int, ...] = ()
+    """Members of its family that could not be ended: the system itself holds them up."""
 
 
 class RuntimeStatus(msgspec.Struct, frozen=True, kw_only=True):

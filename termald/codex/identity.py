@@ -76,7 +76,7 @@ def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
     return False
 
 
-def family_of(leader: ProcessIdentity, mark: str) -> frozenset[ProcessIdentity]:
+def family_of(leader: ProcessIdentity, mark: str | None) -> frozenset[ProcessIdentity]:
     """Return everybody who belongs to an app-server: itself, who descends from it, and who shares a session with those.
 
     Once the leader is gone nobody descends from it; then the mark tells, for a session whose own leader is gone as
@@ -92,7 +92,8 @@ def family_of(leader: ProcessIdentity, mark: str) -> frozenset[ProcessIdentity]:
         sessions = {table[pid].session for pid in own if table[pid].session in own or table[pid].session not in table}
         grown = {pid for pid, seen in table.items() if seen.parent in own or seen.session in sessions} - own
         own |= grown
-    orphans = {one for one in find_marked(mark) if one.pid in table and table[one.pid].session not in table}
+    marked = find_marked(mark) if mark is not None else ()
+    orphans = {one for one in marked if one.pid in table and table[one.pid].session not in table}
     members = {table[pid].identity for pid in own} | orphans
     return frozenset(member for member in members if member.pid != os.getpid())
 

@@ -152,7 +152,9 @@ def adopt(identity: ProcessIdentity, mark: str, stderr_log: Path) -> CodexProces
     return CodexProcess(identity, mark, StderrFile(stderr_log))
 
 
-async def end_family(leader: ProcessIdentity, mark: str, *, term_s: float, kill_s: float) -> frozenset[ProcessIdentity]:
+async def end_family(
+    leader: ProcessIdentity, mark: str | None, *, term_s: float, kill_s: float
+) -> frozenset[ProcessIdentity]:
     """Ask the leader to end, then kill whoever is left of its family; also where the leader is gone already.
 
     Takes `term_s + kill_s` at most. Returns who is still there: nobody, unless the system itself holds a process up.
@@ -177,7 +179,9 @@ async def end_family(leader: ProcessIdentity, mark: str, *, term_s: float, kill_
     return _left_of(family, leader, mark)
 
 
-def _left_of(family: frozenset[ProcessIdentity], leader: ProcessIdentity, mark: str) -> frozenset[ProcessIdentity]:
+def _left_of(
+    family: frozenset[ProcessIdentity], leader: ProcessIdentity, mark: str | None
+) -> frozenset[ProcessIdentity]:
     """Who is alive of a family known from before, and of what it has started since."""
     return frozenset(member for member in family | family_of(leader, mark) if is_alive(member))
 

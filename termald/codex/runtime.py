@@ -94,6 +94,7 @@ class Runtime:
         self._opening = trio.CancelScope()
         self._talking = trio.CancelScope()
         self._why: tuple[ExitCause, str] | None = None
+        self._left_behind: tuple[int, ...] = ()
         self._end_wanted = trio.Event()
         self._gone = trio.Event()
         self._tended = trio.Event()
@@ -121,10 +122,11 @@ class Runtime:
         """Have `run` return and the process go on."""
         self._talking.cancel()
 
-    async def run(self, on_ready: Callable[[ServerInfo], None]) -> RuntimeExit | None:
+    async def run(self, on_ready: Callable[[ServerInfo], None], on_lost: Callable[[str], None]) -> RuntimeExit | None:
         """Live with the process until it is gone, and return its exit; None if it was left alive.
 
-        `on_ready` is called before each `on_link_up`. Cut: a process on pipes is ended, one on a socket is left.
+        `on_ready` is called before each `on_link_up`, `on_lost` before each `on_link_lost`. Cut: a process on pipes is
+        ended, one on a socket is left.
         """
         try:
             async with trio.open_nursery() as nursery:
@@ -132,7 +134,7 @@ class Runtime:
                 nursery.start_soon(self._watch)
                 nursery.start_soon(self._end_when_wanted)
                 with self._talking:
-                    await self._talk(on_ready)
+                    await self._talk(on_ready, on_lost)
                 if self._gone.is_set():
                     await self._settle()
                 nursery.cancel_scope.cancel()
@@ -143,11 +145,17 @@ class Runtime:
             return None
         report = self._process.report()
         cause, reason = self._why or ("exited", str(report))
-        return RuntimeExit(runtime_id=self.record.runtime_id, cause=cause, reason=reason, report=report)
+        return RuntimeExit(
+            runtime_id=self.record.runtime_id,
+            cause=cause,
+            reason=reason,
+            report=report,
+            left_behind=self._left_behind,
+        )
 
     # --- its links ---
 
-    async def _talk(self, on_ready: Callable[[ServerInfo], None]) -> None:
+    async def _talk(self, on_ready: Callable[[ServerInfo], None], on_lost: Callable[[str], None]) -> None:
         """Open one link after the other. Returns when the process is gone, whoever ended it."""
         unstable = 0
         while not self._gone.is_set():
@@ -160,6 +168,7 @@ class Runtime:
             if self._process.pipes is not None:
                 self.end("unresponsive", f"there are no other pipes, and {reason}")
                 continue
+            on_lost(reason)
             self._hooks.on_link_lost(link, reason)
             unstable = 0 if trio.current_time() - began > _LINK_STABLE_S else unstable + 1
             if unstable > _LINKS_UNSTABLE_MAX:
@@ -260,7 +269,8 @@ class Runtime:
 
     async def _settle(self) -> None:
         """End what the process left behind, and read what it said last on standard error."""
-        await self._process.end(term_s=0, kill_s=self._terms.kill_s)
+        survivors = await self._process.end(term_s=0, kill_s=self._terms.kill_s)
+        self._left_behind = tuple(sorted(survivor.pid for survivor in survivors))
         if self._process.pipes is not None:
             with trio.move_on_after(DRAIN_DEADLINE_S):
                 await self._tended.wait()
