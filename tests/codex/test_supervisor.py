@@ -16,7 +16,7 @@ from state.records import LinkId, RuntimeId, RuntimeRecord
 from termald.codex.binary import CodexBinary
 from termald.codex.errors import CodexTooOld, MessageTooLarge
 from termald.codex.hooks import LinkUp, RuntimeExit
-from termald.codex.identity import ProcessIdentity, identify, is_alive
+from termald.codex.identity import ProcessIdentity, find_marked, identify, is_alive
 from termald.codex.link import MESSAGE_BYTES_MAX
 from termald.codex.process import Transport
 
