@@ -66,6 +66,12 @@ class FrameIn(msgspec.Struct, frozen=True):
     at_ms: int
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """Everything before it was taken, committed and carried out once `reached` is set."""
+
+    reached: trio.Event
+
+
 class Records(Protocol):
     """The part of the store that the writer writes to."""
 
@@ -116,7 +122,7 @@ class Writer:
         self._restart = restart
         self._new_session_id = new_session_id
         self._now_ms = now_ms
-        self._inbox: deque[Input | FrameIn] = deque()
+        self._inbox: deque[Input | FrameIn | Mark] = deque()
         self._filled = trio.Event()
         self._callers: dict[Ticket, trio.Event] = {}
         self._answers: dict[Ticket, Answer] = {}
@@ -135,6 +141,13 @@ class Writer:
         """Put a frame of Codex's into the inbox."""
         self._inbox.append(FrameIn(link, raw, self._now_ms()))
         self._filled.set()
+
+    async def settled(self) -> None:
+        """Return once everything that is in the inbox now was committed and carried out."""
+        mark = Mark(trio.Event())
+        self._inbox.append(mark)
+        self._filled.set()
+        await mark.reached.wait()
 
     async def ask(self, make: Callable[[Ticket, int], Command]) -> Answer:
         """Put a command into the inbox and return its answer. Cancelling the wait does not take the command back."""
@@ -182,19 +195,26 @@ class Writer:
 
     async def drain(self) -> None:
         """Take one batch and see it through."""
-        await self._see_through(self._take())
+        batch, marks = self._take()
+        await self._see_through(batch)
+        for mark in marks:
+            mark.reached.set()
 
-    def _take(self) -> list[Input]:
+    def _take(self) -> tuple[list[Input], list[Mark]]:
         self._peak = max(self._peak, len(self._inbox))
         batch: list[Input] = []
+        marks: list[Mark] = []
         while self._inbox and len(batch) < BATCH_INPUTS_MAX:
             happened = self._inbox.popleft()
+            if isinstance(happened, Mark):
+                marks.append(happened)
+                continue
             if isinstance(happened, FrameIn):
                 happened = incoming.read(happened.link, happened.raw, self._purpose_of, happened.at_ms)
             batch.append(happened)
         self._batches += 1
         self._inputs += len(batch)
-        return batch
+        return batch, marks
 
     def _purpose_of(self, call: int) -> Purpose | None:
         found = self.state.calls.get(call)  # type: ignore[arg-type]  # a number from the wire; an unknown one finds nothing

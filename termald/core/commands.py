@@ -151,17 +151,10 @@ def submit(work: Work, command: SubmitPrompt) -> None:
         work.refuse(command.ticket, "queue-full", f"{len(session.queue)} prompts wait in session {session.id!r}")
         return
     session, prompt = prompts.accept(work, session, command.prompt)
-    if not session.record.preview:
-        session = work.put(with_record(session, preview=_preview(prompt.input_json)))
     if session.record.paused and not session.record.resume_lost:
         session = work.put(with_record(session, paused=False))
     work.move_on(session.id)
     _answer(work, command.ticket, command.idempotency, PromptAnswer(prompt=prompt))
-
-
-def _preview(input_json: str, limit: int = 200) -> str:
-    texts = [part["text"] for part in msgspec.json.decode(input_json) if part.get("type") == "text"]
-    return " ".join(" ".join(texts).split())[:limit]
 
 
 def take_back(work: Work, command: TakeBackPrompt) -> None:

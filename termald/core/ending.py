@@ -39,11 +39,12 @@ def interrupt(work: Work, command: InterruptSession) -> None:
     if session is None:
         work.refuse(command.ticket, "unknown-session", f"no session {command.session!r}")
         return
-    interrupted = _interrupt(work, session)
+    interrupted = interrupt_now(work, session)
     work.answer(command.ticket, InterruptAnswer(interrupted=interrupted))
 
 
-def _interrupt(work: Work, session: Session) -> bool:
+def interrupt_now(work: Work, session: Session) -> bool:
+    """Interrupt what runs or is about to; return whether there was anything."""
     if session.outgoing is not None:
         work.put_prompt(replace(work.prompt(session.outgoing.prompt), interrupt_wanted=True))
         session = work.put(replace(session, outgoing=replace(session.outgoing, interrupt=True)))
@@ -101,7 +102,7 @@ def _end_certain(work: Work, session: Session) -> Session:
 def proceed(work: Work, session: Session) -> None:
     """Take the next step of an ending that was begun: the turn, the tools, the detach."""
     if session.outgoing is not None or session.turn is not None:
-        _interrupt(work, session)
+        interrupt_now(work, session)
         return
     attachment, thread = session.record.attachment, session.record.thread_id
     if attachment is None or thread is None or not work.bound(session) or work.state.link.value is None:

@@ -23,6 +23,7 @@ from state.records import (
     RequestKind,
     RuntimeId,
     RuntimeMode,
+    RuntimeRecord,
     SessionId,
     ThreadId,
     Tokens,
@@ -473,7 +474,8 @@ class RuntimeExited(Input, frozen=True, kw_only=True):
 
     runtime: RuntimeId
     cause: str
-    exit_json: str
+    record: RuntimeRecord | None = None
+    """The process's record with its end, written with what its end settles."""
 
 
 class Booted(Input, frozen=True, kw_only=True):
@@ -481,6 +483,13 @@ class Booted(Input, frozen=True, kw_only=True):
     command is taken."""
 
     alive: RuntimeId | None
+
+
+class ShuttingDown(Input, frozen=True, kw_only=True):
+    """A planned stop begins: no new turn starts. `interrupt`: Codex is to end too, so the running ones are interrupted
+    first."""
+
+    interrupt: bool
 
 
 class RuntimeNews(Input, frozen=True, kw_only=True):

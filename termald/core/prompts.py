@@ -5,13 +5,19 @@ who may move one is whoever
 calls it. A prompt past `queued` that waits in a queue again is *uncertain*: it is read before it is used.
 """
 
+from typing import Final
+
+import msgspec
 from msgspec.structs import replace
 
 from state.records import DELIVERY_FINAL, Delivery, Problem, PromptId, PromptRecord, TurnId
 from termald.core import log
 from termald.core.inputs import NewPrompt
-from termald.core.model import Session
+from termald.core.model import Session, with_record
 from termald.core.work import Work
+
+PREVIEW_MAX: Final = 200
+"""Characters of a session's first prompt that lists show; Codex's own preview of a discovered thread may be longer."""
 
 
 def accept(work: Work, session: Session, new: NewPrompt) -> tuple[Session, PromptRecord]:
@@ -33,12 +39,19 @@ def accept(work: Work, session: Session, new: NewPrompt) -> tuple[Session, Promp
     )
     parked = session.busy
     session = replace(session, queue=(*session.queue, prompt.id), next_position=session.next_position + 1)
+    if not session.record.preview:
+        session = with_record(session, preview=_preview(prompt.input_json))
     session = work.put(session)
     log.prompt(work, session, prompt, "accepted")
     if parked:
         log.prompt(work, session, prompt, "parked")
     work.promise()
     return session, prompt
+
+
+def _preview(input_json: str) -> str:
+    texts = [part["text"] for part in msgspec.json.decode(input_json) if part.get("type") == "text"]
+    return " ".join(" ".join(texts).split())[:PREVIEW_MAX]
 
 
 def mark_sent(work: Work, session: Session, prompt: PromptRecord) -> PromptRecord:

@@ -24,7 +24,7 @@ def advance(work: Work, session_id: SessionId) -> None:
         if session.reading is None and session.setup is None:
             ending.proceed(work, session)
         return
-    if not session.queue or session.record.paused or work.state.link.value is None:
+    if not session.queue or session.record.paused or work.state.link.value is None or work.state.shutting_down.value:
         return
     if session.setup is not None:  # before the thread is looked at: SETUP-03
         return

@@ -31,6 +31,7 @@ from termald.core.inputs import (
     SeenTurn,
     SettlePrompt,
     SettleTurn,
+    ShuttingDown,
     ThreadOpened,
     TurnsRead,
 )
@@ -131,6 +132,19 @@ def exited(work: Work, gone: RuntimeExited) -> None:
         if attachment is not None and attachment.runtime_id == gone.runtime:
             settle(work, session, gone.cause)
     disposal.process_gone(work)
+    if gone.record is not None:
+        work.state.runtime.value = gone.record
+    work.promise()
+
+
+def shutting_down(work: Work, planned: ShuttingDown) -> None:
+    """Start no more turns. Where Codex is to end too, interrupt those that run, so that each ends as what it is: cut
+    short by its user."""
+    work.state.shutting_down.value = True
+    if planned.interrupt:
+        for session in work.state.sessions.values():
+            if session.turn is not None or session.outgoing is not None:
+                ending.interrupt_now(work, session)
 
 
 def booted(work: Work, boot: Booted) -> None:

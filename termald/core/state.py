@@ -27,6 +27,7 @@ from state.records import (
     RequestId,
     RequestRecord,
     RuntimeId,
+    RuntimeRecord,
     Seq,
     SessionBundle,
     SessionId,
@@ -51,6 +52,9 @@ class State:
     def __init__(self, host: Host, next_seq: Seq, limits: Limits | None = None) -> None:
         self.host = host
         self.limits = limits or Limits()
+        self.shutting_down = Cell[bool](False)
+        self.runtime = Cell[RuntimeRecord | None](None)
+        """The record of a process whose end this batch settles."""
         self.link = Cell[LinkId | None](None)
         self.next_seq = Cell[Seq](next_seq)
         self.next_call = Cell[CallId](CallId(1))
@@ -162,10 +166,12 @@ class State:
             ),
             idempotency=_rows(self.idempotency),
             events=tuple(self.events),
+            runtime=self.runtime.value,
         )
 
     def keep(self) -> None:
         """The batch is committed: make it final, and forget what the database alone can hold."""
+        self.runtime.value = None
         touched = {id(table): table.keep() for table in self._tables}
         for cell in self._cells:
             cell.keep()

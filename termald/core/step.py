@@ -209,6 +209,7 @@ HANDLERS: Final[dict[type[inputs.Input], Callable[[Work, Any], None]]] = {
     inputs.LinkUp: recovery.link_up,
     inputs.LinkLost: recovery.link_lost,
     inputs.RuntimeExited: recovery.exited,
+    inputs.ShuttingDown: recovery.shutting_down,
     inputs.RuntimeNews: _runtime_news,
     inputs.CallDeadline: _deadline,
     inputs.CallRetry: calls.resume_paused,

@@ -214,7 +214,7 @@ class Story:
 
     def exited(self, runtime: str = "R1") -> None:
         """The process dies."""
-        self.do(ins.RuntimeExited(at_ms=self.tick(), runtime=RuntimeId(runtime), cause="signal 9", exit_json="{}"))
+        self.do(ins.RuntimeExited(at_ms=self.tick(), runtime=RuntimeId(runtime), cause="signal 9"))
 
     def last(self, op: type[fx.Op]) -> Sent:
         """Return the newest written request of this kind."""

@@ -1,0 +1,306 @@
+"""The composition root: opens the state, and runs every long-lived task in one nursery.
+
+In start order: the timers, the writer, the outbox, the scanner, the supervisor, the API. Nothing is served before what
+an earlier daemon left was
+settled or handed to the supervisor for adoption; commands wait until that is known. On a planned stop the order is the
+reverse of what depends on
+what: no new turns, then Codex (ended, or left), then the streams and connections, then the state.
+"""
+
+import importlib.metadata
+import os
+import signal
+import uuid
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import SystemRandom
+
+import msgspec
+import structlog
+import trio
+
+from state.records import BootImage, Host, RuntimeId, Seq, SessionId
+from state.store import Store, open_store
+from termald.api.app import build_api
+from termald.api.gate import Gate
+from termald.api.listeners import Listener, open_tcp_listener, open_unix_listener
+from termald.api.server import ServerControl, serve
+from termald.api.settings import ApiSettings
+from termald.api.token import read_or_make_token
+from termald.bridge import Bridge, exit_fields
+from termald.client.locate import RunningDaemon
+from termald.codex.binary import find_codex
+from termald.codex.identity import ProcessIdentity, is_alive
+from termald.codex.protocol.methods import CODEX_VERSION
+from termald.codex.supervisor import Plan, Supervisor, World
+from termald.core.effects import Answer
+from termald.core.inputs import Booted, Command, ShuttingDown, Ticket
+from termald.core.limits import Limits
+from termald.core.log import rfc3339
+from termald.core.state import State
+from termald.daemon_file import remove_daemon_file, write_daemon_file
+from termald.engine import DiscoveryView, RuntimeView
+from termald.hub import Hub
+from termald.outbox import Outbox
+from termald.scanning import ScanService
+from termald.settings import Settings
+from termald.timers import Timers
+from termald.writer import Frame, Writer, wall_ms
+
+log = structlog.get_logger()
+
+TURNS_END_S = 3.0
+"""How long a planned stop waits for interrupted turns to say that they ended; an interrupt was measured to take 15
+ms."""
+
+
+class ReadyInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the daemon can be reached. `url` and `socket` are None where it does not listen there."""
+
+    pid: int
+    url: str | None
+    socket: Path | None
+
+
+async def run(settings: Settings, *, ready: Callable[[ReadyInfo], None]) -> int:
+    """Run the daemon until SIGTERM or SIGINT; return its exit status. `ready` is called once, when it can be used.
+
+    Errors: `StateLocked` names the daemon that holds the state; `StoreError`, `TokenRefused`, `OSError` (an address in
+    use) say what is wrong.
+    """
+    make_private(settings.runtime.dir)
+    async with open_store(settings.state.dir) as store:
+        daemon = Daemon(settings, store, await store.boot())
+        await daemon.run(ready)
+    return 0
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that is the user's alone; one that exists is tightened."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+
+
+class Daemon:
+    """Everything that lives as long as the daemon does; what the API sees of it is `engine.Engine`."""
+
+    def __init__(self, settings: Settings, store: Store, image: BootImage) -> None:
+        self._settings = settings
+        self._store = store
+        self._record = image.runtime
+        self._accepting = False
+        self._stopping = trio.Event()
+        self._hub = Hub(store, last=Seq(image.next_seq - 1))
+        rng = SystemRandom()
+        self._writer = Writer(
+            State.boot(image, core_limits(settings)),
+            store,
+            publish=self._hub.publish,
+            send=self._send,
+            restart=self._restart,
+            new_session_id=lambda: SessionId(str(uuid.uuid4())),
+            timers=lambda fire: Timers(fire, wall_ms, rng),
+        )
+        self._bridge = Bridge(self._writer, store, wall_ms, image.runtime, self._accept)
+        plan = Plan(
+            find=partial(find_codex, settings.codex.bin, os.environ.get("PATH", "")),
+            transport=settings.codex.transport,
+            codex_home=settings.codex.home,
+            runtime_folder=settings.runtime.dir,
+            config=() if settings.codex.shell_snapshot else ("features.shell_snapshot=false",),
+            client_version=importlib.metadata.version("termald"),
+        )
+        world = World(random=rng, now_ms=wall_ms, new_runtime_id=lambda: RuntimeId(str(uuid.uuid4())))
+        self._supervisor = Supervisor(plan, settings.codex, self._bridge, world)
+        self._outbox = Outbox(self._supervisor, self._writer.put, wall_ms)
+        self._scanner = ScanService(
+            (settings.codex.home, *settings.discovery.homes),
+            store,
+            self._writer,
+            wall_ms,
+            page_threads=settings.discovery.page_threads,
+        )
+
+    # The writer is made before these two, for both put into its inbox.
+    def _send(self, frame: Frame) -> None:
+        self._outbox.send(frame)
+
+    def _restart(self) -> None:
+        self._supervisor.restart()
+
+    # --- the engine: what the API sees ---
+
+    @property
+    def host(self) -> Host:
+        """Who we are."""
+        return self._store.host
+
+    @property
+    def store(self) -> Store:
+        """Committed rows."""
+        return self._store
+
+    @property
+    def hub(self) -> Hub:
+        """Live events."""
+        return self._hub
+
+    @property
+    def runtime(self) -> RuntimeView:
+        """The process, in the API's words."""
+        status = self._supervisor.status
+        return RuntimeView(
+            status=status.state,
+            id=status.runtime_id,
+            pid=status.pid,
+            started_at_ms=status.started_at_ms,
+            transport=status.transport or self._settings.codex.transport,
+            adopted=status.adopted,
+            codex_version=status.codex_version,
+            codex_home=str(self._settings.codex.home),
+            restarts=status.restarts,
+            last_exit_json=None
+            if status.last_exit is None
+            else msgspec.json.encode(exit_fields(status.last_exit)).decode(),
+            reason=status.reason,
+        )
+
+    @property
+    def discovery(self) -> DiscoveryView:
+        """The scanner."""
+        return self._scanner.view
+
+    @property
+    def accepting(self) -> bool:
+        """Whether what was live before the start is settled or adopted."""
+        return self._accepting
+
+    async def ask(self, command: Callable[[Ticket, int], Command]) -> Answer:
+        """Put a command into the inbox and return its answer."""
+        return await self._writer.ask(command)
+
+    def scan_now(self) -> None:
+        """Wake the scanner."""
+        self._scanner.scan_now()
+
+    # --- its life ---
+
+    async def run(self, ready: Callable[[ReadyInfo], None]) -> None:
+        """Run until a signal asks for the end."""
+        listeners = await self._listen()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch_signals)
+            nursery.start_soon(self._writer.timers.run)
+            nursery.start_soon(self._writer.run)
+            nursery.start_soon(self._outbox.run)
+            await self._settle_what_was()
+            nursery.start_soon(self._scanner.run)
+            nursery.start_soon(self._supervisor.run, self._record)
+            control = ServerControl()
+            served = trio.Event()
+            await nursery.start(self._serve, listeners, control, served)
+            if self._settings.discovery.enabled:
+                self.scan_now()
+            info = self._announce(listeners)
+            ready(info)
+            await self._stopping.wait()
+            await self._stop(control, served)
+            nursery.cancel_scope.cancel()
+        remove_daemon_file(self._settings.runtime.dir, os.getpid())
+
+    async def _settle_what_was(self) -> None:
+        """Settle every session whose process is gone, in one synced commit, before anybody is served (I7, I10)."""
+        record = self._record
+        alive = record is not None and is_alive(ProcessIdentity(record.pid, record.start_time))
+        runtime = record.runtime_id if record is not None and alive else None
+        self._writer.put(Booted(at_ms=wall_ms(), alive=runtime))
+        await self._writer.settled()
+        # A process that lives is the supervisor's to adopt or to end; commands wait until one of the two has happened.
+        self._accepting = not alive
+
+    def _accept(self) -> None:
+        self._accepting = True
+
+    async def _listen(self) -> list[Listener]:
+        server = self._settings.server
+        listeners = []
+        if server.listen is not None:
+            listeners.append(await open_tcp_listener(server.listen.host, server.listen.port))
+        if server.unix_socket is not None:
+            listeners.append(open_unix_listener(server.unix_socket))
+        return listeners
+
+    async def _serve(
+        self,
+        listeners: list[Listener],
+        control: ServerControl,
+        served: trio.Event,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        server = self._settings.server
+        token = read_or_make_token(self._settings.state.dir)
+        api = build_api(
+            self,
+            ApiSettings(token=token, protocol_schema=CODEX_VERSION, heartbeat_s=server.heartbeat_ms / 1000),
+        )
+        gate = Gate(hosts=frozenset(server.hosts), origins=frozenset(server.origins))
+        await serve(api, listeners, gate=gate, limits=server, control=control, task_status=task_status)
+        served.set()
+
+    def _announce(self, listeners: list[Listener]) -> ReadyInfo:
+        url = next((listener.url for listener in listeners if listener.path is None), None)
+        socket = next((listener.path for listener in listeners if listener.path is not None), None)
+        self._store.announce(url or str(socket))
+        write_daemon_file(
+            self._settings.runtime.dir,
+            RunningDaemon(
+                pid=os.getpid(),
+                url=url,
+                socket=None if socket is None else str(socket),
+                started_at=rfc3339(wall_ms()),
+            ),
+        )
+        log.info("ready", url=url, socket=None if socket is None else str(socket), host=self.host.id)
+        return ReadyInfo(pid=os.getpid(), url=url, socket=socket)
+
+    async def _watch_signals(self) -> None:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async for number in signals:
+                log.info("stopping", signal=signal.Signals(number).name)
+                self._stopping.set()
+
+    async def _stop(self, control: ServerControl, served: trio.Event) -> None:
+        """End what depends on others first. Each step is bounded; a second signal changes nothing about that."""
+        leave = self._settings.codex.on_shutdown == "leave" and self._settings.codex.transport == "unix"
+        self._writer.put(ShuttingDown(at_ms=wall_ms(), interrupt=not leave))
+        await self._writer.settled()
+        if not leave:
+            await self._wait_for_turns()
+        await self._supervisor.stop(leave=leave)
+        await self._writer.settled()
+        self._writer.close("the daemon is stopping")
+        self._hub.close()
+        control.begin_drain()
+        await served.wait()
+
+    async def _wait_for_turns(self) -> None:
+        def running() -> bool:
+            return any(session.turn is not None for session in self._writer.state.sessions.values())
+
+        with trio.move_on_after(TURNS_END_S), self._hub.subscribe(kinds=frozenset({"turn/done"})) as ends:
+            while running():
+                await ends.next_batch()
+
+
+def core_limits(settings: Settings) -> Limits:
+    """Return the core's limits as the settings have them."""
+    codex, sessions = settings.codex, settings.sessions
+    return Limits(
+        setups_max=codex.setups_max,
+        calls_max=codex.calls_max,
+        open_ms=codex.open_deadline_ms,
+        turn_ms=codex.turn_deadline_ms,
+        read_ms=codex.read_deadline_ms,
+        queue_prompts_max=sessions.queue_prompts_max,
+    )
