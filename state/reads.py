@@ -133,6 +133,10 @@ class Reads:
         """Return the oldest and the newest event's number; (1, 0) before the first."""
         return await self._read(queries.read_event_bounds)
 
+    def waiting(self) -> int:
+        """Return how many reads wait for a connection."""
+        return self._free.statistics().tasks_waiting
+
     async def _read(
         self, call: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:

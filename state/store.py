@@ -48,6 +48,11 @@ class Store(Reads):
         """Tell a second `serve` on the same state where this daemon listens."""
         self._lock.announce(url)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether the outcome of a write is unknown; see `StoreStuck`."""
+        return self._stuck
+
     async def boot(self) -> BootImage:
         """Return all that is unfinished: what the daemon goes on with after its start."""
         return await self._writer.run(read_boot)

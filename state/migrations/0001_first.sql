@@ -155,7 +155,8 @@ CREATE TABLE intents (
   closed_at_ms INTEGER
 ) STRICT;
 
-CREATE INDEX intents_open ON intents (session_id, created_at_ms) WHERE state = 'open';
+CREATE INDEX intents_by_session ON intents (session_id, created_at_ms);
+CREATE INDEX intents_open ON intents (created_at_ms, tag) WHERE state = 'open';
 
 CREATE TABLE ignored_threads (
   thread_id TEXT NOT NULL PRIMARY KEY,

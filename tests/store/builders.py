@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import apsw
 import msgspec
@@ -13,8 +13,11 @@ from msgspec import inspect
 from state.records import (
     Changes,
     CodexAttachment,
+    DisposalRecord,
     EventRecord,
+    IdempotencyRecord,
     IgnoredThread,
+    IntentRecord,
     ItemId,
     ItemRecord,
     KnownThread,
@@ -142,6 +145,25 @@ def runtime(name: str, started_at_ms: int = 1, **fields: Any) -> RuntimeRecord:
         **fields,
     )
 
+
+_S1 = session("s1", thread_id=ThreadId("T1"), status="running", attachment=ATTACHMENT, generation=1)
+EVERYTHING: Final = Changes(
+    sessions=(_S1,),
+    prompts=(prompt("p1", "s1", 7),),
+    turns=(turn("t1", "s1", 10),),
+    items=(item("i1", "s1", 1, state="open"),),
+    requests=(request("q1", "s1", 11),),
+    intents=(
+        IntentRecord(tag="tag1", session_id=SessionId("s1"), generation=1, kind="start", cwd="/w", created_at_ms=5),
+    ),
+    ignored=(ignored("T2"),),
+    threads=(KnownThread(thread_id=ThreadId("T1"), home="/h", cls="owned", reason="claimed"),),
+    disposals=(DisposalRecord(thread_id=ThreadId("T2"), session_id=None, wanted="archive"),),
+    idempotency=(IdempotencyRecord(key="k1", fingerprint="f", answer_json="{}", at_ms=1),),
+    events=(event(1, of="s1"), event(2)),
+    runtime=runtime("r1"),
+)
+"""One of each: session `s1` owns `T1` and has something open of every kind, `T2` is ignored and to be archived."""
 
 # Everything a JSON string can hold: NUL and the ends of Unicode, but no lone surrogate, which UTF-8 cannot hold either.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

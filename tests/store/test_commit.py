@@ -5,9 +5,9 @@ from pathlib import Path
 import trio
 from store.builders import (
     ATTACHMENT,
+    EVERYTHING,
     changed,
     event,
-    ignored,
     item,
     prompt,
     request,
@@ -22,33 +22,13 @@ from state.load import ENDED_TURNS_MAX
 from state.records import (
     Changes,
     DisposalRecord,
-    IdempotencyRecord,
     IntentRecord,
-    KnownThread,
     Loaded,
     SessionId,
     ThreadId,
     Wanted,
 )
 from state.store import open_store
-
-S1 = session("s1", thread_id=ThreadId("T1"), status="running", attachment=ATTACHMENT, generation=1)
-EVERYTHING = Changes(
-    sessions=(S1,),
-    prompts=(prompt("p1", "s1", 7),),
-    turns=(turn("t1", "s1", 10),),
-    items=(item("i1", "s1", 1, state="open"),),
-    requests=(request("q1", "s1", 11),),
-    intents=(
-        IntentRecord(tag="tag1", session_id=SessionId("s1"), generation=1, kind="start", cwd="/w", created_at_ms=5),
-    ),
-    ignored=(ignored("T2"),),
-    threads=(KnownThread(thread_id=ThreadId("T1"), home="/h", cls="owned", reason="claimed"),),
-    disposals=(DisposalRecord(thread_id=ThreadId("T2"), session_id=None, wanted="archive"),),
-    idempotency=(IdempotencyRecord(key="k1", fingerprint="f", answer_json="{}", at_ms=1),),
-    events=(event(1, of="s1"), event(2)),
-    runtime=runtime("r1"),
-)
 
 
 async def test_everything_committed_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -65,7 +45,7 @@ async def test_everything_committed_is_there_after_a_restart(tmp_path: Path) -> 
             )
         )
     (bundle,) = found.bundles
-    assert bundle.session == S1
+    assert bundle.session == EVERYTHING.sessions[0]
     assert bundle.prompts == EVERYTHING.prompts
     assert bundle.next_position == 8
     assert bundle.turn == EVERYTHING.turns[0]

@@ -45,7 +45,7 @@ def test_every_table_is_a_records_and_strict(db: apsw.Connection) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(data=st.data())
 def test_a_record_comes_back_as_it_was(unguarded: apsw.Connection, table: Table[Any], data: st.DataObject) -> None:
     """Every field, through two writes by one key: the second replaces the first whole."""
