@@ -23,6 +23,7 @@ import msgspec
 import trio
 
 from state.records import EventRecord, Seq, SessionId
+from state.views import EventPage
 
 RING_EVENTS: Final = 4_096
 """A burst of 20 turns arrives at about 14,000 events/s: a third of a second of it. Whoever is further behind is served
@@ -42,9 +43,9 @@ class EventLog(Protocol):
     """What the hub needs of the store: the log as committed."""
 
     async def events(
-        self, *, after: Seq, limit: int, session: SessionId | None = None, kinds: frozenset[str] | None = None
-    ) -> Sequence[EventRecord]:
-        """Return up to `limit` events with a greater number that pass the filter, in order."""
+        self, after: Seq, limit: int, *, session: SessionId | None = None, kinds: frozenset[str] | None = None
+    ) -> EventPage:
+        """Return up to `limit` events behind `after` that pass the filter, in order, and how far was looked."""
 
     async def event_bounds(self) -> tuple[Seq, Seq]:
         """Return the numbers of the oldest and the newest event kept; (1, 0) before the first."""
@@ -198,6 +199,10 @@ class Subscription:
                 return []
             await self._hub._waiting.park()
 
+    def heartbeat(self) -> Frame:
+        """Return a frame that says that nothing was to be said, with the number to go on from."""
+        return _mark("heartbeat", self._position, {})
+
     async def _reset_of_cursor(self) -> list[Frame]:
         """Compare the caller's cursor with what can be replayed, before anything is."""
         if self._malformed:
@@ -238,17 +243,13 @@ class Subscription:
         hub = self._hub
         published = hub.last  # committed before the read begins, so the read sees all of it
         hub._store_reads += 1
-        events = await hub._log.events(
-            after=self._position, limit=BATCH_EVENTS, session=self._session, kinds=self._kinds
-        )
+        page = await hub._log.events(self._position, BATCH_EVENTS, session=self._session, kinds=self._kinds)
         oldest, _ = await hub._log.event_bounds()
         if self._position < oldest - 1:
             return [self._reset("too-old")]
-        if len(events) < BATCH_EVENTS:
-            self._position = max(self._position, published)
-        if events:
-            self._position = max(self._position, events[-1].seq)
-        return [Frame(event.seq, event.kind, event.data_json) for event in events]
+        # Nothing more is the reader's up to where the log went when the read began; a filter may look at less of it.
+        self._position = page.through if page.through > self._position else published
+        return [Frame(event.seq, event.kind, event.data_json) for event in page.events]
 
     def _reset(self, reason: ResetReason) -> Frame:
         self._position = self._hub.last
@@ -257,6 +258,6 @@ class Subscription:
         return _mark("reset", self._position, fields)
 
 
-def _mark(kind: Literal["synced", "reset"], seq: Seq, fields: Mapping[str, object]) -> Frame:
+def _mark(kind: Literal["synced", "reset", "heartbeat"], seq: Seq, fields: Mapping[str, object]) -> Frame:
     """A frame of the stream itself, not of the log: it has a number to go on from, and no time."""
     return Frame(seq, kind, _encoder.encode({"seq": seq, "kind": kind, **fields}))

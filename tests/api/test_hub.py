@@ -12,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from state.records import EventRecord, Seq, SessionId
+from state.views import EventPage
 from termald.hub import BATCH_EVENTS, Frame, Hub, Subscription, parse_cursor
 
 DOCS, CODE = SessionId("docs"), SessionId("code")
+SCANNED_MAX = 7
+"""How many events one read looks at; the store looks at more."""
 
 
 def event(seq: int, kind: str = "item/delta", session: SessionId = DOCS) -> EventRecord:
@@ -39,19 +42,25 @@ class MemoryLog:
         self._before, self._after = before, after
 
     async def events(
-        self, *, after: Seq, limit: int, session: SessionId | None = None, kinds: frozenset[str] | None = None
-    ) -> Sequence[EventRecord]:
+        self, after: Seq, limit: int, *, session: SessionId | None = None, kinds: frozenset[str] | None = None
+    ) -> EventPage:
         self.reads += 1
         await pause(self._before)
         rows = [
             row
             for row in self.rows
-            if row.seq > max(after, self.cut)
-            and (session is None or row.session_id == session)
-            and (kinds is None or row.kind in kinds)
-        ][:limit]
+            if row.seq > max(after, self.cut) and (session is None or row.session_id == session)
+        ][:SCANNED_MAX]
+        found: list[EventRecord] = []
+        through = after
+        for row in rows:
+            through = row.seq
+            if kinds is None or row.kind in kinds:
+                found.append(row)
+                if len(found) == limit:
+                    break
         await pause(self._after)
-        return rows
+        return EventPage(events=tuple(found), through=through)
 
     async def event_bounds(self) -> tuple[Seq, Seq]:
         await pause(self._before)
@@ -96,6 +105,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     pace: int
     cursor: int | None
     session: SessionId | None
+    kinds: frozenset[str] | None
+
+
+def mixed(seq: int) -> EventRecord:
+    """One event of two sessions and two kinds, by its number."""
+    return event(seq, "turn/done" if seq % 3 == 0 else "item/delta", DOCS if seq % 2 else CODE)
 
 
 runs = st.builds(
@@ -109,6 +124,7 @@ runs = st.builds(
     pace=st.integers(0, 6),
     cursor=st.none() | st.integers(0, 15),
     session=st.none() | st.just(DOCS),
+    kinds=st.none() | st.just(frozenset({"turn/done"})),
 )
 
 
@@ -118,7 +134,7 @@ def test_a_reader_gets_the_log_after_its_cursor_without_gap_or_double(run: Run) 
     """I11, EVENT-16. A gap would lose a piece of somebody's transcript, a double would show it twice."""
     committed, unpublished = run.committed, run.unpublished
     log = MemoryLog(
-        [event(seq, session=DOCS if seq % 2 else CODE) for seq in range(1, committed + unpublished + 1)],
+        [mixed(seq) for seq in range(1, committed + unpublished + 1)],
         before=run.before,
         after=run.after,
     )
@@ -130,22 +146,28 @@ def test_a_reader_gets_the_log_after_its_cursor_without_gap_or_double(run: Run) 
         for size, between, commit_to_publish in run.batches:
             await pause(between)
             first = len(log.rows) + 1
-            batch = [event(seq, session=DOCS if seq % 2 else CODE) for seq in range(first, first + size)]
+            batch = [mixed(seq) for seq in range(first, first + size)]
             log.rows += batch
             await pause(commit_to_publish)
             hub.publish(batch)
-        last = event(total + 1)
+        last = event(total + 1, "turn/done", DOCS)
         log.rows.append(last)
         hub.publish([last])
 
     async def main() -> None:
         hub = Hub(log, last=Seq(committed), ring_events=run.ring)
-        with hub.subscribe(after=cursor, session=run.session) as subscription:
+        with hub.subscribe(after=cursor, session=run.session, kinds=run.kinds) as subscription:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(publish, hub)
                 frames = await read_until(subscription, total + 1, pace=run.pace)
         begin = committed if cursor is None else cursor
-        expected = [row.seq for row in log.rows if row.seq > begin and run.session in (None, row.session_id)]
+        expected = [
+            row.seq
+            for row in log.rows
+            if row.seq > begin
+            and (run.session is None or row.session_id == run.session)
+            and (run.kinds is None or row.kind in run.kinds)
+        ]
         assert numbers(frames) == expected
         assert len(events_named(frames, "synced")) == 1
         assert not events_named(frames, "reset")
@@ -278,14 +300,12 @@ async def test_a_filter_holds_for_ring_and_store_alike() -> None:
     log = MemoryLog(rows[:6])
     hub = Hub(log, last=Seq(6), ring_events=8)
     with hub.subscribe(after=Seq(0), session=DOCS, kinds=frozenset({"turn/done"})) as subscription:
-        assert [(frame.event, frame.id) for frame in await subscription.next_batch()] == [
-            ("turn/done", 3),
-            ("synced", 6),
-        ]
+        assert [(frame.event, frame.id) for frame in await subscription.next_batch()] == [("turn/done", 3)]
+        assert [(frame.event, frame.id) for frame in await subscription.next_batch()] == [("synced", 6)]
         log.rows = rows
         hub.publish(rows[6:])
         assert [(frame.event, frame.id) for frame in await subscription.next_batch()] == [("turn/done", 9)]
-    assert log.reads == 1
+    assert log.reads == 2  # the second finds the end
 
 
 async def test_the_mark_carries_a_number_that_saves_the_next_replay_what_the_filter_left_out() -> None:

@@ -1,0 +1,92 @@
+"""The application: every route, with what stands in front of all of them.
+
+    app = build_api(engine, ApiSettings(token=read_or_make_token(folder), protocol_schema=...))
+    await serve(app, listeners, ...)
+
+From the outside in: counted (`metrics`), who asks (`auth`), what holds for all routes (`edge`), the routes (Litestar).
+"""
+
+import trio
+from litestar import Litestar, Response, Router, get
+from litestar.di import NamedDependency, Provide
+from litestar.exceptions import HTTPException
+from litestar.openapi.config import OpenAPIConfig
+from litestar.routes import HTTPRoute
+
+from state.errors import StoreError
+from termald.api import daemon, events, history, prompts, requests, sessions, threads
+from termald.api.asgi import ASGIApp
+from termald.api.auth import Authenticated, bearer
+from termald.api.commands import Desk
+from termald.api.edge import Edge
+from termald.api.metrics import Measured, Metrics
+from termald.api.openapi import describe, openapi_config
+from termald.api.problems import (
+    ProblemError,
+    documented,
+    on_failure,
+    on_http_exception,
+    on_problem,
+    on_store_error,
+)
+from termald.api.settings import ApiSettings
+from termald.api.strict import StrictBody
+from termald.engine import Engine
+
+_TAGGED = {
+    "daemon": daemon.HANDLERS,
+    "sessions": sessions.HANDLERS,
+    "prompts": prompts.HANDLERS,
+    "history": history.HANDLERS,
+    "requests": requests.HANDLERS,
+    "threads": threads.HANDLERS,
+    "events": events.HANDLERS,
+}
+
+
+def build_api(engine: Engine, settings: ApiSettings) -> ASGIApp:
+    """Return the application that serves `engine`. It opens nothing and keeps nothing but counts."""
+    metrics = Metrics()
+    routes = _routes(Desk(engine, settings), metrics)
+    methods = {route.path: route.methods for route in routes.routes if isinstance(route, HTTPRoute)}
+    return Measured(Authenticated(Edge(routes, methods), [bearer(settings.token)]), metrics)
+
+
+def _routes(desk: Desk, metrics: Metrics) -> Litestar:
+    description: list[bytes] = []
+
+    @get("/openapi.json", responses=documented(), media_type="application/json", tags=["daemon"])
+    async def openapi(desk: NamedDependency[Desk]) -> Response[bytes]:
+        """Return this description."""
+        if not description:
+            # Made when it is first asked for, and beside the daemon's loop: it takes half a second.
+            description.append(await trio.to_thread.run_sync(lambda: describe(make(openapi_config(version)))))
+        return Response(description[0])
+
+    version = desk.settings.version
+
+    def make(openapi_of: OpenAPIConfig | None) -> Litestar:
+        return Litestar(
+            route_handlers=[
+                *(Router("/", route_handlers=handlers, tags=[tag]) for tag, handlers in _TAGGED.items()),
+                openapi,
+            ],
+            dependencies={
+                "desk": Provide(lambda: desk, sync_to_thread=False, use_cache=True),
+                "counts": Provide(lambda: metrics, sync_to_thread=False, use_cache=True),
+            },
+            dto=StrictBody,
+            return_dto=None,
+            exception_handlers={
+                ProblemError: on_problem,
+                HTTPException: on_http_exception,
+                StoreError: on_store_error,
+                Exception: on_failure,
+            },
+            openapi_config=openapi_of,
+            request_max_body_size=None,  # the shell has capped it before a body gets here
+            logging_config=None,
+            security=[{"bearer": []}],
+        )
+
+    return make(None)

@@ -1,0 +1,269 @@
+"""What comes in: the bodies of requests under their public names, and what each is to the core."""
+
+import uuid
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from state.records import PromptId, PromptMode, RuntimeMode, SessionId
+from termald.api.problems import FieldError, ProblemError, invalid
+from termald.api.strict import Body, to_json
+from termald.core.inputs import NewPrompt, SessionSettings
+
+INPUT_CHARS_MAX: Final = 1_048_576
+"""Codex refuses more in one turn (`input_too_large`, measured on 0.163 and 0.171); it counts characters."""
+INPUT_PARTS_MAX: Final = 1_000
+
+# The look-ahead is for Python, whose `$` also matches before a line's end.
+SessionName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?!\n)$",
+        description="1 to 128 of letters, digits, `.`, `_` and `-`, beginning with a letter or digit",
+    ),
+]
+ThreadName = Annotated[
+    str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}(?!\n)$", description="A thread id of Codex's")
+]
+Word = Annotated[str, Meta(min_length=1, max_length=200)]
+Title = Annotated[str, Meta(max_length=1_000)]
+Reason = Annotated[str, Meta(min_length=1, max_length=1_000)]
+Url = Annotated[str, Meta(min_length=1)]
+Path = Annotated[str, Meta(min_length=1, max_length=4_096)]
+Instructions = Annotated[str, Meta(max_length=262_144)]
+SandboxMode = Literal["read-only", "workspace-write", "danger-full-access"]
+ApprovalPolicy = Annotated[
+    str | dict[str, Any], Meta(description="`untrusted`, `on-request`, `never`, or Codex's object")
+]
+
+
+class Nothing(Body, frozen=True, kw_only=True):
+    """For what takes no choices: no body, or an empty object. Whoever sends `dryRun` here must not believe in it."""
+
+
+# --- a prompt's input ---
+
+
+class Part(Body, frozen=True, kw_only=True, tag_field="type", rename=None, omit_defaults=True):
+    """Base of the parts of an input; the names are Codex's."""
+
+
+class Text(Part, frozen=True, kw_only=True, tag="text"):
+    """Text of the user's."""
+
+    text: str
+    text_elements: tuple[dict[str, Any], ...] = ()
+
+
+class Image(Part, frozen=True, kw_only=True, tag="image"):
+    """An image by its address; a `data:` URL holds it itself."""
+
+    url: Url
+    detail: Literal["auto", "low", "high", "original"] | None = None
+
+
+class LocalImage(Part, frozen=True, kw_only=True, tag="localImage"):
+    """An image by its path on this machine."""
+
+    path: Path
+    detail: Literal["auto", "low", "high", "original"] | None = None
+
+
+class Skill(Part, frozen=True, kw_only=True, tag="skill"):
+    """A skill to use."""
+
+    name: Word
+    path: Path
+
+
+class Mention(Part, frozen=True, kw_only=True, tag="mention"):
+    """A file or an app that the text speaks of."""
+
+    name: Word
+    path: Path
+
+
+Input = str | list[Text | Image | LocalImage | Skill | Mention]
+
+
+class SubmitPrompt(Body, frozen=True, kw_only=True):
+    """A prompt."""
+
+    input: Input
+    mode: PromptMode | None = None
+    model: Word | None = None
+    effort: Word | None = None
+    service_tier: Word | None = None
+    interaction_mode: Literal["default", "plan"] | None = None
+    output_schema: dict[str, Any] | None = None
+
+
+def new_prompt(body: SubmitPrompt, at: str = "#") -> NewPrompt:
+    """Return the prompt for the core, under an id of its own. `at` points to where the prompt stands in the body.
+
+    Errors: `invalid-request` (empty input, a relative path), `input-too-large`, `mode-unsupported`.
+    """
+    if body.mode not in (None, "queue", "reject"):
+        error = FieldError(pointer=f"{at}/mode", detail=f"mode: {body.mode!r} is not supported; use queue or reject")
+        raise ProblemError("mode-unsupported", error.detail, errors=[error])
+    parts = [Text(text=body.input)] if isinstance(body.input, str) else body.input
+    _check_parts(parts, f"{at}/input")
+    return NewPrompt(
+        id=PromptId(str(uuid.uuid4())),
+        input_json=to_json(parts),
+        mode=body.mode or "queue",
+        model=body.model,
+        effort=body.effort,
+        service_tier=body.service_tier,
+        interaction_mode=body.interaction_mode,
+        output_schema_json=_json_or_none(body.output_schema),
+    )
+
+
+def _check_parts(parts: Sequence[Part], at: str) -> None:
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    chars = sum(map(len, texts))
+    if chars > INPUT_CHARS_MAX:
+        detail = f"input: {chars} characters of text; Codex takes {INPUT_CHARS_MAX}"
+        raise ProblemError("input-too-large", detail, errors=[FieldError(pointer=at, detail=detail)])
+    if len(parts) > INPUT_PARTS_MAX:
+        raise invalid(FieldError(pointer=at, detail=f"input: {len(parts)} parts; the most are {INPUT_PARTS_MAX}"))
+    if len(texts) == len(parts) and not any(map(str.strip, texts)):
+        raise invalid(FieldError(pointer=at, detail="input: is empty"))
+    for index, part in enumerate(parts):
+        if isinstance(part, LocalImage) and not PurePath(part.path).is_absolute():
+            detail = f"input.{index}.path: {part.path!r} is not absolute"
+            raise invalid(FieldError(pointer=f"{at}/{index}/path", detail=detail))
+
+
+# --- sessions ---
+
+
+class ResumeFrom(Body, frozen=True, kw_only=True):
+    """Where a session goes on: the thread it takes over."""
+
+    thread_id: ThreadName
+
+
+class CreateSession(Body, frozen=True, kw_only=True):
+    """A session to be made. `prompt` is an input, or all that a prompt can have."""
+
+    cwd: Path
+    id: SessionName | None = None
+    title: Title | None = None
+    model: Word | None = None
+    model_provider: Word | None = None
+    effort: Word | None = None
+    service_tier: Word | None = None
+    runtime_mode: RuntimeMode | None = None
+    approval_policy: ApprovalPolicy | None = None
+    sandbox: SandboxMode | None = None
+    developer_instructions: Instructions | None = None
+    config: dict[str, Any] | None = None
+    resume_cursor: ResumeFrom | None = None
+    on_resume_lost: Literal["fail", "fresh"] | None = None
+    on_recovery: Literal["resend", "hold"] | None = None
+    prompt: Input | SubmitPrompt | None = None
+
+
+def new_session_id(body: CreateSession) -> SessionId:
+    """Return the id that the caller chose, or a new one."""
+    return SessionId(body.id or str(uuid.uuid4()))
+
+
+def first_prompt(body: CreateSession) -> NewPrompt | None:
+    """Return the prompt that comes with the session. Errors: as `new_prompt`."""
+    if body.prompt is None:
+        return None
+    prompt = body.prompt if isinstance(body.prompt, SubmitPrompt) else SubmitPrompt(input=body.prompt)
+    return new_prompt(prompt, "#/prompt")
+
+
+def session_settings(body: CreateSession) -> SessionSettings:
+    """Return what was chosen, for the core, and the defaults for what was not."""
+    return SessionSettings(
+        cwd=body.cwd,
+        title=body.title,
+        model=body.model,
+        model_provider=body.model_provider,
+        effort=body.effort,
+        service_tier=body.service_tier,
+        runtime_mode=body.runtime_mode or "approval-required",
+        approval_policy_json=_json_or_none(body.approval_policy),
+        sandbox=body.sandbox,
+        developer_instructions=body.developer_instructions,
+        config_json=_json_or_none(body.config),
+        on_resume_lost=body.on_resume_lost or "fail",
+        on_recovery=body.on_recovery or "resend",
+    )
+
+
+class PatchSession(Body, frozen=True, kw_only=True):
+    """Settings to change from the next turn on. `null` takes a choice back; what is left out stays as it is."""
+
+    title: Title | UnsetType | None = UNSET
+    model: Word | UnsetType | None = UNSET
+    model_provider: Word | UnsetType | None = UNSET
+    effort: Word | UnsetType | None = UNSET
+    service_tier: Word | UnsetType | None = UNSET
+    runtime_mode: RuntimeMode | UnsetType = UNSET
+    approval_policy: ApprovalPolicy | UnsetType | None = UNSET
+    sandbox: SandboxMode | UnsetType | None = UNSET
+    developer_instructions: Instructions | UnsetType | None = UNSET
+    on_resume_lost: Literal["fail", "fresh"] | UnsetType = UNSET
+    on_recovery: Literal["resend", "hold"] | UnsetType = UNSET
+
+
+def session_changes(body: PatchSession) -> dict[str, str | None]:
+    """Return what changes, by the record's field names."""
+    said = {name: value for name, value in msgspec.structs.asdict(body).items() if value is not UNSET}
+    if "approval_policy" in said:
+        said["approval_policy_json"] = _json_or_none(said.pop("approval_policy"))
+    return said
+
+
+def _json_or_none(value: Any) -> str | None:
+    return None if value is None else to_json(value)
+
+
+class KillSession(Body, frozen=True, kw_only=True):
+    """What becomes of the thread in Codex; here it is ignored in any case."""
+
+    thread: Literal["ignore", "archive", "delete"] | None = None
+    dry_run: bool = False
+
+
+class RetrySession(Body, frozen=True, kw_only=True):
+    """`fresh` gives up a lost thread for a new one."""
+
+    fresh: bool = False
+
+
+class AnswerRequest(Body, frozen=True, kw_only=True):
+    """One of the three, as the request's kind wants it."""
+
+    decision: Any | UnsetType = UNSET
+    answers: dict[str, Any] | UnsetType = UNSET
+    result: dict[str, Any] | UnsetType = UNSET
+
+
+def answer_form(body: AnswerRequest) -> tuple[Literal["decision", "answers", "result"], str]:
+    """Return which of the three was given, and its JSON. Errors: `invalid-request` for none and for several."""
+    given = [name for name in ("decision", "answers", "result") if getattr(body, name) is not UNSET]
+    if len(given) != 1:
+        detail = f"exactly one of decision, answers and result is wanted, not {', '.join(given) or 'none'}"
+        raise invalid(FieldError(pointer="#", detail=detail))
+    form: Literal["decision", "answers", "result"] = given[0]  # type: ignore[assignment]  # one of the three above
+    return form, to_json(getattr(body, form))
+
+
+# --- threads ---
+
+
+class IgnoreThread(Body, frozen=True, kw_only=True):
+    """Why discovery is to pass it over."""
+
+    reason: Reason

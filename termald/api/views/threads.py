@@ -1,0 +1,72 @@
+"""Threads that Codex knows, and those that are passed over."""
+
+import msgspec
+
+from state.records import IgnoredThread, KnownThread, ThreadClass
+from termald.api.views.shared import View, time_or_none
+from termald.core.log import rfc3339
+
+
+class Ignored(View, frozen=True, kw_only=True):
+    """An entry of the ignore set. `lastSeenAt`: when a scan last met the thread."""
+
+    thread_id: str
+    reason: str
+    ignored_at: str
+    last_seen_at: str | None
+
+
+def ignored(record: IgnoredThread) -> Ignored:
+    """Return an ignore entry as it is shown."""
+    return Ignored(
+        thread_id=record.thread_id,
+        reason=record.reason,
+        ignored_at=rfc3339(record.at_ms),
+        last_seen_at=time_or_none(record.last_seen_ms),
+    )
+
+
+class Thread(View, frozen=True, kw_only=True):
+    """A thread that Codex has. `class` is what it is here, `reason` why. `messageCount` is null where the source does
+    not tell it."""
+
+    thread_id: str
+    class_: ThreadClass = msgspec.field(name="class")
+    reason: str
+    session_id: str | None
+    parent_thread_id: str | None
+    title: str | None
+    preview: str
+    cwd: str
+    model: str | None
+    model_provider: str | None
+    source: str
+    archived: bool
+    message_count: int | None
+    home: str
+    rollout_path: str | None
+    created_at: str
+    updated_at: str
+
+
+def thread(record: KnownThread) -> Thread:
+    """Return a known thread as it is shown."""
+    return Thread(
+        thread_id=record.thread_id,
+        class_=record.cls,
+        reason=record.reason,
+        session_id=record.session_id,
+        parent_thread_id=record.parent_thread_id,
+        title=record.title,
+        preview=record.preview,
+        cwd=record.cwd,
+        model=record.model,
+        model_provider=record.model_provider,
+        source=record.source,
+        archived=record.archived,
+        message_count=record.message_count,
+        home=record.home,
+        rollout_path=record.rollout_path,
+        created_at=rfc3339(record.created_at_ms),
+        updated_at=rfc3339(record.updated_at_ms),
+    )

@@ -1,0 +1,163 @@
+"""Prompts over HTTP: accepted once they are on the disk, refused before anything is sent."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.api_daemon import Served
+from support.problems import problem_of
+
+from termald.api.bodies import INPUT_CHARS_MAX
+from termald.core.inputs import SubmitPrompt
+
+PROMPTS = "/api/sessions/a/prompts"
+
+
+@pytest.fixture
+async def client(client: httpx.AsyncClient, tmp_path: Path) -> httpx.AsyncClient:
+    """A client, and a session `a` to prompt."""
+    await client.post("/api/sessions", json={"cwd": str(tmp_path), "id": "a"})
+    return client
+
+
+async def test_a_prompt_is_accepted_and_found(client: httpx.AsyncClient) -> None:
+    response = await client.post(PROMPTS, json={"input": "hello"})
+    assert response.status_code == 202
+    prompt = response.json()["prompt"]
+    assert prompt.keys() == {
+        "id",
+        "sessionId",
+        "state",
+        "mode",
+        "input",
+        "turnId",
+        "createdAt",
+        "endedAt",
+        "error",
+    }
+    assert (prompt["sessionId"], prompt["state"], prompt["mode"]) == ("a", "queued", "queue")
+    assert (await client.get(f"{PROMPTS}/{prompt['id']}")).json() == prompt
+
+
+async def test_every_kind_of_input_is_taken_as_it_is(client: httpx.AsyncClient) -> None:
+    parts = [
+        {"type": "text", "text": "look"},
+        {"type": "text", "text": "", "text_elements": [{"byteRange": {"start": 0, "end": 0}}]},
+        {"type": "image", "url": "data:image/png;base64,AA=="},
+        {"type": "localImage", "path": "/tmp/a.png", "detail": "high"},
+        {"type": "skill", "name": "s", "path": "/s"},
+        {"type": "mention", "name": "m", "path": "app://m"},
+    ]
+    prompt = (await client.post(PROMPTS, json={"input": parts})).json()["prompt"]
+    assert prompt["input"] == parts
+
+
+@pytest.mark.parametrize(
+    ("body", "pointers"),
+    [
+        ({}, {"#/input"}),
+        ({"input": ""}, {"#/input"}),
+        ({"input": " \n\t"}, {"#/input"}),
+        ({"input": []}, {"#/input"}),
+        ({"input": [{"type": "text", "text": " "}]}, {"#/input"}),
+        ({"input": [{"type": "text"}]}, {"#/input/0"}),
+        ({"input": [{"type": "song", "text": "x"}]}, {"#/input/0/type"}),
+        ({"input": [{"type": "text", "text": "x", "txet": "y"}]}, {"#/input/0"}),
+        ({"input": [{"type": "text", "text": "x"}, {"type": "localImage", "path": "a.png"}]}, {"#/input/1/path"}),
+        ({"input": {"type": "text", "text": "x"}}, {"#/input"}),
+        ({"input": "x", "mode": "later", "effort": ""}, {"#/mode", "#/effort"}),
+        ({"input": "x", "outputSchema": []}, {"#/outputSchema"}),
+    ],
+)
+async def test_what_is_no_prompt_is_refused_by_field(
+    client: httpx.AsyncClient, body: dict[str, Any], pointers: set[str]
+) -> None:
+    response = await client.post(PROMPTS, json=body)
+    assert {error["pointer"] for error in problem_of(response, "invalid-request")["errors"]} == pointers
+    assert (await client.get(PROMPTS)).json()["data"] == []
+
+
+async def test_more_text_than_codex_takes_is_refused_before_it_is_asked(api: Served, client: httpx.AsyncClient) -> None:
+    """Codex counts the characters of all parts; so do we, one short of its limit and one over."""
+    halves = [
+        {"type": "text", "text": "ä" * (INPUT_CHARS_MAX // 2)},
+        {"type": "text", "text": "b" * (INPUT_CHARS_MAX // 2)},
+    ]
+    assert (await client.post(PROMPTS, json={"input": halves})).status_code == 202
+    halves[1]["text"] += "b"
+    asked = len(api.daemon.asked)
+    problem = problem_of(await client.post(PROMPTS, json={"input": halves}), "input-too-large")
+    assert str(INPUT_CHARS_MAX + 1) in problem["detail"]
+    assert len(api.daemon.asked) == asked
+
+
+@pytest.mark.parametrize("mode", ["steer", "replace"])
+async def test_a_mode_that_is_not_there_yet_is_refused_and_not_queued(client: httpx.AsyncClient, mode: str) -> None:
+    response = await client.post(PROMPTS, json={"input": "x", "mode": mode})
+    assert problem_of(response, "mode-unsupported")["errors"][0]["pointer"] == "#/mode"
+    assert (await client.get(PROMPTS)).json()["data"] == []
+
+
+async def test_reject_refuses_while_the_session_is_busy(client: httpx.AsyncClient) -> None:
+    assert (await client.post(PROMPTS, json={"input": "x", "mode": "reject"})).status_code == 202
+    problem_of(await client.post(PROMPTS, json={"input": "y", "mode": "reject"}), "session-busy")
+
+
+async def test_the_same_key_gives_the_same_prompt(client: httpx.AsyncClient) -> None:
+    key = {"Idempotency-Key": "k"}
+    first = await client.post(PROMPTS, json={"input": "x", "effort": "low"}, headers=key)
+    again = await client.post(PROMPTS, content=b'{ "effort":"low", "input" : "x" }', headers=key | JSON)
+    assert (first.status_code, first.content) == (again.status_code, again.content)
+    assert len((await client.get(PROMPTS)).json()["data"]) == 1
+    problem_of(await client.post(PROMPTS, json={"input": "y", "effort": "low"}, headers=key), "idempotency-mismatch")
+
+
+JSON = {"Content-Type": "application/json"}
+
+
+async def test_prompts_come_in_order_and_in_pages(client: httpx.AsyncClient) -> None:
+    ids = [(await client.post(PROMPTS, json={"input": f"{number}"})).json()["prompt"]["id"] for number in range(5)]
+    seen: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = (await client.get(PROMPTS, params={"limit": 2, **cursor})).json()
+        seen += [prompt["id"] for prompt in page["data"]]
+        if page["nextCursor"] is None:
+            break
+        cursor = {"cursor": page["nextCursor"]}
+    assert seen == ids
+
+
+async def test_a_queued_prompt_can_be_taken_back_once(client: httpx.AsyncClient) -> None:
+    prompt = (await client.post(PROMPTS, json={"input": "x"})).json()["prompt"]
+    taken = await client.delete(f"{PROMPTS}/{prompt['id']}")
+    assert taken.status_code == 200
+    assert (taken.json()["prompt"]["state"], taken.json()["prompt"]["error"]["slug"]) == ("cancelled", "taken-back")
+    problem_of(await client.delete(f"{PROMPTS}/{prompt['id']}"), "prompt-sent")
+
+
+async def test_a_prompt_that_was_sent_cannot_be_taken_back(api: Served, client: httpx.AsyncClient) -> None:
+    prompt = (await client.post(PROMPTS, json={"input": "x"})).json()["prompt"]
+    await api.daemon.link_up()
+    await api.daemon.open_thread("t")
+    problem_of(await client.delete(f"{PROMPTS}/{prompt['id']}"), "prompt-sent")
+    assert (await client.get(f"{PROMPTS}/{prompt['id']}")).json()["state"] == "sent"
+
+
+async def test_a_prompt_of_another_session_is_not_found_here(client: httpx.AsyncClient, tmp_path: Path) -> None:
+    await client.post("/api/sessions", json={"cwd": str(tmp_path), "id": "b"})
+    prompt = (await client.post("/api/sessions/b/prompts", json={"input": "x"})).json()["prompt"]
+    for method in ("GET", "DELETE"):
+        problem_of(await client.request(method, f"{PROMPTS}/{prompt['id']}"), "unknown-prompt")
+    assert (await client.get(f"/api/sessions/b/prompts/{prompt['id']}")).json()["state"] == "queued"
+
+
+async def test_what_was_chosen_for_a_prompt_reaches_the_core(api: Served, client: httpx.AsyncClient) -> None:
+    body = {"input": "x", "model": "m", "effort": "low", "serviceTier": "flex", "interactionMode": "plan"}
+    await client.post(PROMPTS, json=body)
+    command = api.daemon.asked[-1]
+    assert isinstance(command, SubmitPrompt)
+    prompt = command.prompt
+    assert (prompt.model, prompt.effort, prompt.service_tier) == ("m", "low", "flex")
+    assert prompt.interaction_mode == "plan"
