@@ -173,16 +173,6 @@ class CodexLimits(msgspec.Struct, frozen=True, kw_only=True):
             high=3_600_000,
         ),
     ] = 30_000
-    idle_unsubscribe_ms: Annotated[
-        int,
-        bound(
-            "A thread that is idle for so long is let go, so that Codex can unload it; its session attaches anew with "
-            "the next prompt. A loaded thread costs about 2 MB and a descriptor.",
-            unit="ms",
-            low=1_000,
-            high=86_400_000,
-        ),
-    ] = 1_800_000
 
 
 class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,18 +190,8 @@ class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DiscoveryLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How often and in what portions Codex's own threads are looked at."""
+    """In what portions Codex's own threads are looked at."""
 
-    interval_ms: Annotated[
-        int,
-        bound(
-            "Longest time between two looks at whether the state DB has changed. A look that finds no change is one "
-            "`stat`.",
-            unit="ms",
-            low=100,
-            high=86_400_000,
-        ),
-    ] = 5_000
     page_threads: Annotated[
         int,
         bound(

@@ -122,12 +122,7 @@ class CodexSettings(CodexLimits, frozen=True, kw_only=True):
 
 
 class SessionSettings(SessionLimits, frozen=True, kw_only=True):
-    """What sessions do unless their creator says otherwise."""
-
-    on_recovery: Annotated[
-        Literal["resend", "hold"],
-        Meta(description="A prompt that a crash kept from Codex: send it again, or hold it until somebody decides."),
-    ] = "resend"
+    """What one session may ask for."""
 
 
 class StateSettings(msgspec.Struct, frozen=True, kw_only=True):

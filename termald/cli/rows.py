@@ -16,7 +16,11 @@ def print_rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         for row in rows:
             click.echo("\t".join(" ".join(cell.split()) for cell in row))
         return
-    table = Table(*heads, box=None, pad_edge=False, show_header=bool(heads))
+    table = Table(box=None, pad_edge=False, show_header=bool(heads), header_style="bold")
     for row in rows:
+        while len(table.columns) < len(row):
+            # Folded, not cut: a path without its end is no path. The name in front stays on one line.
+            head = heads[len(table.columns)] if heads else ""
+            table.add_column(head, overflow="fold", no_wrap=not table.columns)
         table.add_row(*map(Text, row))
     Console().print(table)

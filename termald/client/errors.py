@@ -16,7 +16,7 @@ class DaemonNotRunning(ClientError):
     slug = "daemon-not-running"
 
     def __init__(self, runtime_dir: Path, why: str) -> None:
-        super().__init__(f"termald is not running ({why}); start it with: termald serve")
+        super().__init__(f"the daemon is not running ({why}); start it with: termald serve")
         self.runtime_dir = runtime_dir
         self.why = why
 

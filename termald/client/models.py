@@ -34,6 +34,7 @@ class Runtime(Answer, frozen=True, kw_only=True):
     """The shared process."""
 
     status: str
+    reason: str | None = None
     pid: int | None = None
     transport: str | None = None
     adopted: bool = False
@@ -58,6 +59,15 @@ class IgnoredThread(Answer, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Discovery(Answer, frozen=True, kw_only=True):
+    """The scan that runs, or the last one."""
+
+    status: str
+    reason: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
 class State(Answer, frozen=True, kw_only=True):
     """One consistent look at everything."""
 
@@ -65,8 +75,8 @@ class State(Answer, frozen=True, kw_only=True):
     runtime: Runtime
     sessions: tuple[Session, ...] = ()
     ignored_threads: tuple[IgnoredThread, ...] = ()
-    discovery: dict[str, object] = {}
-    last_event_id: int | str | None = None
+    discovery: Discovery
+    last_event_id: int
 
 
 class Part(Answer, frozen=True, kw_only=True):

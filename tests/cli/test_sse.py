@@ -1,7 +1,7 @@
 """Server-sent events: the same whatever the pieces, and what the format's own description says."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from termald.client import sse
@@ -18,6 +18,7 @@ FIELD = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(lines=st.lists(st.tuples(FIELD, st.sampled_from(["\n", "\r\n", "\r"])), max_size=20), cuts=st.data())
 def test_the_pieces_make_no_difference(lines: list[tuple[str, str]], cuts: st.DataObject) -> None:
     """A network cuts where it likes: within a character, between CR and LF."""

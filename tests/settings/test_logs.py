@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 import trio
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from termald.logs import bound, set_up_logging
@@ -180,6 +180,7 @@ def test_what_contains_itself_ends() -> None:
     assert HIDDEN in str(redact(loop))
 
 
+@settings(deadline=None)
 @given(
     st.text(max_size=60),
     st.sampled_from([KEY, f"Bearer {KEY}", "ghp_" + "a1" * 12, f"password={KEY}"]),

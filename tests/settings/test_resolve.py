@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.settings import PLACES, flag, resolve_from
 
@@ -40,6 +40,7 @@ def test_the_runtime_folder_lies_in_the_state_folder_where_the_system_has_none()
 SETTERS = ("file", "environment", "flag")
 
 
+@settings(deadline=None)
 @given(
     levels=st.dictionaries(
         st.sampled_from(SETTERS), st.sampled_from(["debug", "info", "warning", "error"]), max_size=len(SETTERS)
@@ -224,6 +225,7 @@ def test_what_show_writes_is_a_file_that_gives_the_same_settings() -> None:
     assert resolve_from(file="\n".join(lines)).settings == first
 
 
+@settings(deadline=None)
 @given(text=st.text(st.characters(exclude_categories=()), max_size=40), key=st.sampled_from(sorted(FIELDS)))
 def test_any_text_is_either_taken_or_refused_with_its_source(text: str, key: str) -> None:
     """A value never vanishes: it is in force under its source, or the refusal names it."""
