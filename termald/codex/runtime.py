@@ -6,24 +6,20 @@ the last of its family is gone. So whichever comes first, the end of its output,
 makes no difference (RUNTIME-02, RUNTIME-03).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import trio
 
 from state.records import LinkId, RuntimeRecord
 from termald.codex.connection import DRAIN_DEADLINE_S, Connection
-from termald.codex.control_socket import connect_control_socket
 from termald.codex.errors import CodexFault, LinkClosed
 from termald.codex.handshake import HandshakeRefused, ServerInfo, shake_hands
 from termald.codex.hooks import ExitCause, LinkUp, RuntimeExit, RuntimeHooks
-from termald.codex.identity import ProcessIdentity
 from termald.codex.lines import Oversize
-from termald.codex.link import Link
-from termald.codex.process import ExitReport, Pipes
-from termald.codex.stdio import StdioLink
+from termald.codex.machine import Machine, RunningProcess
 
 # Between the end of a link and the exit status of a process that has died lie microseconds, on a busy machine more.
 _EXIT_GRACE_S: Final = 0.5
@@ -36,30 +32,6 @@ _LINK_STABLE_S: Final = 5.0
 _LINKS_UNSTABLE_MAX: Final = 6
 
 
-class RunningProcess(Protocol):
-    """What a runtime needs of its process: `process.CodexProcess`, or a test's."""
-
-    @property
-    def identity(self) -> ProcessIdentity: ...
-    @property
-    def pipes(self) -> Pipes | None: ...
-    async def tend(self) -> None: ...
-    async def wait(self) -> None: ...
-    def report(self) -> ExitReport: ...
-    async def end(self, *, term_s: float, kill_s: float) -> frozenset[ProcessIdentity]: ...
-    def disown(self) -> None: ...
-
-
-Connect = Callable[[trio.Nursery, RunningProcess, Path], Awaitable[Link]]
-
-
-async def open_link(nursery: trio.Nursery, process: RunningProcess, socket: Path) -> Link:
-    """Return a new link to the process; over its pipes there is but one. Errors: `LinkClosed`."""
-    if process.pipes is not None:
-        return StdioLink(process.pipes.to_codex, process.pipes.from_codex)
-    return await connect_control_socket(nursery, socket)
-
-
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """What all runtimes of one supervisor have in common."""
 
@@ -67,7 +39,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     start_deadline_s: float
     term_s: float
     kill_s: float
-    connect: Connect = open_link
+    machine: Machine
 
 
 class _Opened(msgspec.Struct, frozen=True):
@@ -229,7 +201,7 @@ class Runtime:
         return None
 
     async def _try_open(self, nursery: trio.Nursery) -> _Opened:
-        link = await self._terms.connect(nursery, self._process, Path(self.record.socket or ""))
+        link = await self._terms.machine.connect(nursery, self._process, Path(self.record.socket or ""))
         usable = False
         try:
             info, early = await shake_hands(link, self._terms.client_version)

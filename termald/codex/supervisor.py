@@ -20,13 +20,14 @@ import msgspec
 import trio
 
 from state.records import LinkId, RuntimeId, RuntimeRecord
-from termald.codex.binary import CodexBinary, supports_unix_listen
+from termald.codex.binary import CodexBinary
 from termald.codex.errors import CodexFault
 from termald.codex.handshake import ServerInfo
 from termald.codex.hooks import ExitCause, RuntimeExit, RuntimeHooks, RuntimeStatus
 from termald.codex.identity import ProcessIdentity, find_listening, find_marked, is_alive
-from termald.codex.process import ExitReport, Launch, Transport, adopt, end_family, spawn
-from termald.codex.runtime import Connect, RunningProcess, Runtime, Terms, open_link
+from termald.codex.machine import Machine, RealMachine, RunningProcess
+from termald.codex.process import ExitReport, Launch, Transport, adopt, end_family
+from termald.codex.runtime import Runtime, Terms
 from termald.codex.stderr import StderrFile
 from termald.limits import CodexLimits
 
@@ -57,8 +58,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     random: Random
     now_ms: Callable[[], int]
     new_runtime_id: Callable[[], RuntimeId]
-    spawn: Callable[[Launch], Awaitable[RunningProcess]] = spawn
-    connect: Connect = open_link
+    machine: Machine = RealMachine()
 
 
 class Supervisor:
@@ -76,7 +76,7 @@ class Supervisor:
             start_deadline_s=limits.start_deadline_ms / 1000,
             term_s=limits.stop_deadline_ms / 1000,
             kill_s=_KILL_S,
-            connect=world.connect,
+            machine=world.machine,
         )
         self._status = RuntimeStatus(state="stopped", codex_home=str(plan.codex_home))
         self._runtime: Runtime | None = None
@@ -246,7 +246,7 @@ class Supervisor:
     async def _spawn(self) -> tuple[RunningProcess, RuntimeRecord]:
         binary = await self._plan.find()
         transport = self._plan.transport
-        if transport == "unix" and not await supports_unix_listen(binary.path):
+        if transport == "unix" and not await self._world.machine.supports_unix(binary.path):
             transport = "stdio"
         runtime_id = self._world.new_runtime_id()
         launch = Launch(
@@ -259,7 +259,7 @@ class Supervisor:
             config=self._plan.config,
         )
         await self._end_strays()
-        process = await self._world.spawn(launch)
+        process = await self._world.machine.spawn(launch)
         record = RuntimeRecord(
             runtime_id=runtime_id,
             pid=process.identity.pid,
@@ -278,7 +278,7 @@ class Supervisor:
 
         It was never used: the record comes before the first link.
         """
-        for stray in await trio.to_thread.run_sync(lambda: list(find_listening(self._socket))):
+        for stray in await self._world.machine.listening(self._socket):
             await end_family(stray, None, term_s=self._terms.term_s, kill_s=self._terms.kill_s)
 
     # --- an earlier daemon's process ---

@@ -142,7 +142,9 @@ async def supervising(
         client_version="0.0.test",
     )
     told = told or Recorder()
-    outside = World(random=Random(1), now_ms=lambda: 1_000, new_runtime_id=runtime_ids(prefix), **world)
+    outside = World(
+        random=world.pop("random", Random(1)), now_ms=lambda: 1_000, new_runtime_id=runtime_ids(prefix), **world
+    )
     supervisor = Supervisor(plan, limits, told, outside)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(supervisor.run, record)
