@@ -26,7 +26,7 @@ import h11
 import msgspec
 import trio
 
-from termald.api.asgi import ASGI_VERSION, TRANSPORT_EXTENSION, ASGIApp, Peer, Scope
+from termald.api.asgi import ASGI_VERSION, TRANSPORT_EXTENSION, ASGIApp, ClientDisconnected, Peer, Scope
 from termald.api.exchange import Exchange, run_app
 from termald.api.gate import Gate
 from termald.api.heads import Target, check_head, head_end, parse_target
@@ -113,7 +113,7 @@ class Connection:
                         pass
                 except Refused as refused:
                     await self._refuse(refused)
-                except (_PeerLeft, trio.BrokenResourceError, trio.ClosedResourceError):
+                except (_PeerLeft, ClientDisconnected, trio.BrokenResourceError, trio.ClosedResourceError):
                     self._transport.dead = True
                 nursery.cancel_scope.cancel()
         finally:

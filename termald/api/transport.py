@@ -7,6 +7,7 @@ a slice of a write, not to the whole, so a large answer to a slow reader that do
 """
 
 import contextlib
+import math
 import socket
 import struct
 from typing import Final
@@ -14,7 +15,8 @@ from typing import Final
 import trio
 
 WRITE_SLICE_BYTES: Final = 65_536
-"""The share of a write that has the deadline for itself: with 10 s for each, a reader may be as slow as 6.5 kB/s."""
+"""The share of a write that has the deadline for itself. With 10 s for each, a reader may be as slow as 20 kB/s: the
+kernel wakes a writer only once most of its buffer (200 kB on a Unix socket) has been read."""
 READ_BYTES: Final = 65_536
 _LINGER_NONE: Final = struct.pack("ii", 1, 0)
 
@@ -84,7 +86,9 @@ class Transport(trio.abc.Stream):
             await self._stream.send_eof()
 
     async def aclose(self) -> None:
-        """Close; what was sent still goes out."""
+        """Close; what was sent still goes out, unless the caller is cancelled: then it is a cut."""
+        if trio.current_effective_deadline() == -math.inf:
+            self.cut()
         self.dead = True
         await self._stream.aclose()
 

@@ -122,7 +122,11 @@ class Running:
         sock = trio.socket.socket()
         if receive_buffer_bytes is not None:
             sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, receive_buffer_bytes)
-        await sock.connect(("127.0.0.1", self.port))
+        try:
+            await sock.connect(("127.0.0.1", self.port))
+        except OSError:
+            sock.close()
+            raise
         return RawClient(trio.SocketStream(sock))
 
     async def ask(self, request: bytes, method: str = "GET") -> Answer:
