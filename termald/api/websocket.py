@@ -268,6 +268,8 @@ class WebSocketSession:
             await self._closed.wait()
             return
         self._closed = trio.Event()
+        if self._end is None:
+            self._end = (code, reason)  # trio-websocket calls every close of ours 1000
         try:
             with trio.move_on_after(CLOSE_S) as deadline:
                 await self._connection.aclose(code, reason)
@@ -283,4 +285,4 @@ class WebSocketSession:
         """Settle what `receive()` says at the end; the first to know decides."""
         if self._end is None:
             self._end = (code, reason)
-            self._outbox.close()
+        self._outbox.close()
