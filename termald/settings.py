@@ -167,7 +167,7 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        Meta(description="The least important that is said. `debug` names every frame, without its content."),
+        Meta(description="The least important that is said."),
     ] = "info"
     format: Annotated[
         Literal["auto", "console", "json"],

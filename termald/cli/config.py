@@ -12,7 +12,7 @@ from termald.cli.invocation import (
     settings_options,
     tells_failures,
 )
-from termald.cli.reference import settings_page
+from termald.cli.reference import described, settings_page
 from termald.cli.rows import print_rows
 from termald.settings import FIELDS, show, value_of
 
@@ -57,9 +57,14 @@ def show_settings(invocation: Invocation) -> None:
 
 
 @command.command("reference", cls=click.RichCommand)
-def print_reference() -> None:
+@json_option
+@pass_invocation
+def print_reference(invocation: Invocation) -> None:
     """Print the description of every setting, in Markdown."""
-    click.echo(settings_page(), nl=False)
+    if invocation.as_json:
+        invocation.print_json({"settings": {key: described(field) for key, field in FIELDS.items()}})
+    else:
+        click.echo(settings_page(), nl=False)
 
 
 def _json_value(value: object, none: str | None) -> object:

@@ -30,6 +30,19 @@ def settings_page() -> str:
     return "\n".join([HEAD, *(_section(name) for name in SECTIONS)])
 
 
+def described(field: Field) -> dict[str, object]:
+    """Return what the page says of one setting, for programs."""
+    return {
+        "about": field.about,
+        "allowed": allowed(field),
+        "default": field.default_text,
+        "unit": field.unit or None,
+        "min": field.low,
+        "max": field.high,
+        "variables": field.variables,
+    }
+
+
 def _section(name: str) -> str:
     about = (SECTIONS[name].__doc__ or "").strip().splitlines()[0]
     rows = "".join(_row(field) for field in FIELDS.values() if field.section == name)

@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from support.canned_daemon import Canned, canned_daemon
@@ -73,6 +75,23 @@ def test_the_overview_says_of_each_command_what_its_own_help_says(name: str, tmp
     shown = run(name, "--help", folder=tmp_path)
     assert shown.exit_code == Exit.OK
     assert COMMANDS[name].about in shown.stdout
+
+
+def commands_below(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        _, command, _ = group.resolve_command(context, [name])
+        if isinstance(command, click.Group):
+            yield from commands_below(command, (*path, name))
+        elif command is not None:
+            yield (*path, name), command
+
+
+def test_every_command_that_prints_has_json() -> None:
+    found = dict(commands_below(root))
+    assert ("config", "show") in found
+    without = [path for path, command in found.items() if not any("--json" in each.opts for each in command.params)]
+    assert without == []
 
 
 def test_a_command_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
@@ -199,6 +218,13 @@ class TestToken:
         shown = run("token", folder=tmp_path)
         assert shown.exit_code == Exit.FAILURE
         assert str(tmp_path / "state") in shown.stderr
+
+
+def test_the_reference_tells_programs_the_same(tmp_path: Path) -> None:
+    told = document_of(run("config", "reference", "--json", folder=tmp_path))["settings"]
+    assert set(told) == set(FIELDS)
+    assert told["codex.calls_max"]["max"] == 128
+    assert told["codex.home"]["variables"] == ["CODEX_HOME", "TERMALD_CODEX_HOME"]
 
 
 def test_version_names_what_is_here_and_what_is_not(tmp_path: Path) -> None:
