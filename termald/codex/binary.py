@@ -156,7 +156,13 @@ async def supports_unix_listen(path: Path) -> bool:
 
 async def _probe(path: Path, *arguments: str) -> str:
     """Run the binary for what it prints. Its group needs no care: neither `--version` nor `--help` starts a child."""
-    run = functools.partial(trio.run_process, capture_stdout=True, capture_stderr=True, stdin=subprocess.DEVNULL)
+
+    async def kill(process: trio.Process) -> None:
+        process.kill()  # it has nothing to save, and may not listen
+
+    run = functools.partial(
+        trio.run_process, capture_stdout=True, capture_stderr=True, stdin=subprocess.DEVNULL, deliver_cancel=kill
+    )
     try:
         with trio.fail_after(PROBE_DEADLINE_S):
             done = await run([path, *arguments])

@@ -73,10 +73,11 @@ async def shake_hands(link: Link, version: str) -> tuple[ServerInfo, tuple[bytes
         with trio.fail_after(INITIALIZE_DEADLINE_S):
             await link.send(_initialize(version))
             answer, early = await _answer(link)
+            info = _read_info(answer)
             await link.send(frames.encode_notification("initialized"))
     except trio.TooSlowError as error:
         raise LinkClosed(f"initialize was not answered in {INITIALIZE_DEADLINE_S:.0f} s") from error
-    return _read_info(answer), early
+    return info, early
 
 
 def _initialize(version: str) -> bytes:

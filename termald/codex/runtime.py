@@ -113,6 +113,9 @@ class Runtime:
         finally:
             if not self._gone.is_set():
                 await self._let_go()
+            if self._process.pipes is not None:
+                await trio.aclose_forcefully(self._process.pipes.to_codex)
+                await trio.aclose_forcefully(self._process.pipes.from_codex)
         if not self._gone.is_set():
             return None
         report = self._process.report()

@@ -113,9 +113,10 @@ async def test_binary_that_cannot_run_is_unusable(tmp_path: Path) -> None:
         await read_version(Path(shutil.which("false") or "/bin/false"))
 
 
-async def test_binary_that_never_answers_is_unusable(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
-    silent = make_executable(tmp_path / "codex", "#!/bin/sh\nexec sleep 600\n")
-    with pytest.raises(CodexUnusable, match="no answer"):
+async def test_binary_that_never_answers_is_unusable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binary, "PROBE_DEADLINE_S", 0.2)
+    silent = make_executable(tmp_path / "codex", "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.05; done\n")
+    with trio.fail_after(3), pytest.raises(CodexUnusable, match="no answer"):
         await read_version(silent)
 
 
