@@ -9,7 +9,7 @@ there:
 | `-wal` | `-shm` | so | opened as |
 | --- | --- | --- | --- |
 | yes | yes | somebody writes, or was killed | `readonly_shm=1`: nothing is made or changed, writers go on |
-| none, or empty without `-shm` | | nobody writes | `immutable=1`, and asked again if a writer came meanwhile |
+| none, or empty | | all is in the main file | `immutable=1`, and asked again if anything changed meanwhile |
 | yes | no | copied home, restored backup | a private copy of both files |
 | none, not in WAL mode | | an old layout | `mode=ro`: its locks make nothing |
 
@@ -61,7 +61,7 @@ class _Files(msgspec.Struct, frozen=True):
 
     @property
     def way(self) -> Way:
-        if self.wal_bytes is None or (self.wal_bytes == 0 and not self.shm):
+        if not self.wal_bytes:
             return "still"
         return "shared" if self.shm else "copied"
 

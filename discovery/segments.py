@@ -65,14 +65,15 @@ def _places(home: Path, told: str) -> Iterator[Path]:
 
 
 def _there(path: Path) -> Rollout | None:
-    for candidate in (path, path.with_name(path.name + COMPRESSED)):
-        try:
-            status = candidate.stat()
-        except (OSError, ValueError):  # ValueError: a name with a NUL in it, from a row that is junk
-            continue
-        if stat.S_ISREG(status.st_mode):
-            return Rollout(path=candidate, bytes=status.st_size)
-    return None
+    return _regular(path) or _regular(Path(f"{path}{COMPRESSED}"))
+
+
+def _regular(path: Path) -> Rollout | None:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):  # ValueError: a name with a NUL in it, from a row that is junk
+        return None
+    return Rollout(path=path, bytes=status.st_size) if stat.S_ISREG(status.st_mode) else None
 
 
 def _names(folder: Path) -> Iterator[str]:

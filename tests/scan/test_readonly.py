@@ -1,5 +1,6 @@
 """A foreign database is read whole, beside its writer, and not a byte or a file of it changes."""
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -212,6 +213,42 @@ def test_a_writer_that_comes_while_a_still_file_is_read_is_noticed(tmp_path: Pat
     with ReadOnlyDatabase(path) as database:
         assert database.read(question) == 2
     assert asked == 2
+
+
+def test_an_error_from_files_that_changed_is_not_believed(tmp_path: Path) -> None:
+    """A migration that comes between two looks, say."""
+    path = make_db(tmp_path / "s.sqlite", [row(1)])
+    asked = 0
+
+    def question(connection: apsw.Connection) -> object:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            make_db(path, columns="", script=["CREATE TABLE later(id)"])
+        return connection.execute("SELECT count(*) FROM later").get
+
+    with ReadOnlyDatabase(path) as database:
+        assert database.read(question) == 0
+    assert asked == 2
+
+
+def test_a_copy_of_files_that_changed_meanwhile_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of it would be from before a checkpoint, half from after."""
+    path = make_db(tmp_path / "s.sqlite", [row(1)], killed=True)
+    wal, copied = path.with_name("s.sqlite-wal"), []
+    path.with_name("s.sqlite-shm").unlink()
+    copy = shutil.copyfile
+
+    def copyfile(source: Path, target: Path) -> None:
+        copied.append(source)
+        copy(source, target)
+        if len(copied) == 1:
+            with wal.open("ab") as file:
+                file.write(b"\0" * 24)
+
+    monkeypatch.setattr(shutil, "copyfile", copyfile)
+    assert count(path) == 1
+    assert copied == [path, wal, path, wal]
 
 
 def test_a_file_that_never_stands_still_is_given_up(tmp_path: Path) -> None:

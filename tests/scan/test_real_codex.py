@@ -214,7 +214,8 @@ async def test_a_subagents_thread_names_its_parent(lab: Lab) -> None:
     assert read_source(review.source).parent is None
     assert {known.tag for known in children.values()} == {"subagent"}, "a child does not inherit our tag"
     shown = await listed(codex)
-    assert shown[child]["parentThreadId"] is None, "what `thread/list` does not say, its source does"
+    # What `thread/list` does not say: whose a sub-agent is (but for its source), and our tag.
+    assert (shown[child]["parentThreadId"], shown[parent]["threadSource"]) == (None, None)
     for thread in (parent, reviewed, *spawned):
         assert threads[thread].message_count == await messages_shown(codex, thread)
 

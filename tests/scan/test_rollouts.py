@@ -121,6 +121,16 @@ def test_an_offset_is_not_needed(tmp_path: Path) -> None:
     assert tally_rollout(on_disk(files["fork"]), beside, unchecked).messages == 5
 
 
+def test_a_line_without_an_ordinal_is_cut_by_the_offset(tmp_path: Path) -> None:
+    mode = {"history_mode": "paginated"}
+    late = item("UserMessage", "late", turn="t2")
+    first = write_rollout(rollout_path(tmp_path, 1), thread_id(1), [item("UserMessage", "u1"), late], **mode)
+    base = {"thread_id": thread_id(1), "end_ordinal_exclusive": 9, "end_byte_offset": first.read_bytes().index(late)}
+    fork = write_rollout(rollout_path(tmp_path, 2), thread_id(2), [], history_base=base, **mode)
+    assert tally_rollout(on_disk(first), no_base, unchecked).messages == 2
+    assert tally_rollout(on_disk(fork), beside, unchecked).messages == 1
+
+
 def test_a_missing_beginning_makes_the_count_unknown(tmp_path: Path) -> None:
     """A part of the truth would be shown as all of it."""
     files = chain(tmp_path)

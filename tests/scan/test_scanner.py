@@ -183,6 +183,15 @@ async def test_a_thread_without_a_count_is_told_and_says_why(tmp_path: Path, lis
     assert listener.threads[thread_id(1)].rollout_path == str(packed)
 
 
+@pytest.mark.parametrize("told", ["", "/", ".", "..", "a\x01", "x" * 9000, "sessions", "~", "/dev/zero", "/a/sessions"])
+async def test_a_path_that_is_no_rollout_is_a_missing_one(tmp_path: Path, listener: Listener, told: str) -> None:
+    """Nor is one read that would never end."""
+    make_db(tmp_path / "state_5.sqlite", [row(1, rollout_path=told)])
+    report = await listener.scan(tmp_path)
+    assert [told.reason for told in report.uncounted] == ["its rollout is missing"]
+    assert listener.threads[thread_id(1)].rollout_path is None
+
+
 async def test_junk_rows_are_counted_with_their_reason(tmp_path: Path, listener: Listener) -> None:
     script = ["INSERT INTO threads(id) VALUES (NULL)", "INSERT INTO threads(id) VALUES (x'00')"]
     make_db(tmp_path / "state_5.sqlite", [row(1), {"id": "junk"}, {"id": "more junk"}], script=script)
@@ -274,12 +283,13 @@ async def test_a_scan_cancelled_between_pages_has_told_whole_pages(tmp_path: Pat
     assert sorted(listener.told) == [thread_id(number) for number in range(7)]
 
 
-async def test_a_scan_cancelled_within_a_rollout_ends_there(
-    tmp_path: Path, listener: Listener, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("check_bytes", [1, lines.CHECK_BYTES], ids=["within a rollout", "between two"])
+async def test_a_cancelled_scan_ends_within_a_page(
+    tmp_path: Path, listener: Listener, monkeypatch: pytest.MonkeyPatch, check_bytes: int
 ) -> None:
     """A stop of the daemon does not wait for a gigabyte to be read."""
     home = make_home(tmp_path)
-    monkeypatch.setattr(lines, "CHECK_BYTES", 1)
+    monkeypatch.setattr(lines, "CHECK_BYTES", check_bytes)
     reads = 0
     with trio.CancelScope() as scope:
 
