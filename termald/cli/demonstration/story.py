@@ -80,12 +80,13 @@ class Story:
             for name in self._sessions:
                 nursery.start_soon(self._open, client, name)
         with trio.move_on_after(TURNS_DEADLINE_S):
-            held = await self._model.wait_held(MEET, count=count)
-            self._prove(
-                f"{count} sessions, prompted at once, run their turns at the same time",
-                len(held) == count,
-                f"the model is in the middle of {len(held)} answers",
-            )
+            await self._model.wait_held(MEET, count=count)
+        held = [number for each in self._model.holds if each.name == MEET for number in each.calls]
+        self._prove(
+            f"{count} sessions, prompted at once, run their turns at the same time",
+            len(held) == count,
+            f"the model is in the middle of {len(held)} answers",
+        )
         self._model.release(MEET)
         sessions = self._sessions.values()
         await watch.wait_until(lambda: all(each.turns for each in sessions), "the end of every turn", TURNS_DEADLINE_S)
