@@ -170,7 +170,7 @@ def _refuse_taken(path: Path) -> None:
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
-        return
+        mode = stat.S_IFSOCK  # asked all the same, since that refuses a path too long to be connected to
     if not stat.S_ISSOCK(mode):
         raise AddressTaken(errno.EADDRINUSE, f"{path} exists and is not a socket; it was left alone")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
