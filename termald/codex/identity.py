@@ -85,7 +85,9 @@ def family_of(leader: ProcessIdentity, mark: str | None) -> frozenset[ProcessIde
     """
     table = {seen.identity.pid: seen for seen in _table() if not seen.remains}
     holder = table.get(leader.pid)
-    own = {leader.pid} if holder is not None and holder.identity == leader else set[int]()
+    replaced = holder is not None and holder.identity != leader
+    # The leader's session is its own for as long as anybody is in it: its number is not given out again before.
+    own = set[int]() if replaced else {pid for pid, seen in table.items() if leader.pid in (pid, seen.session)}
     grown = own
     while grown:
         # A session whose leader lives outside of the family is not the family's.

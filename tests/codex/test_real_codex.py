@@ -29,7 +29,7 @@ from termald.codex.errors import LinkClosed
 from termald.codex.frames import Notification, Reply, decode, encode_request
 from termald.codex.handshake import shake_hands, unwanted
 from termald.codex.hooks import LinkUp, RuntimeExit
-from termald.codex.identity import MARK_NAME, ProcessIdentity, find_marked, identify, is_alive
+from termald.codex.identity import MARK_NAME, ProcessIdentity, family_of, find_marked, identify, is_alive
 from termald.codex.link import MESSAGE_BYTES_MAX
 from termald.codex.process import CodexProcess, Launch, Transport, spawn
 from termald.codex.protocol import methods
@@ -141,13 +141,20 @@ async def scripted(codex: Path, folder: Path, **options: Any) -> AsyncIterator[t
             yield ran, Answers(ran)
 
 
+def command_of(pid: int) -> bytes:
+    """Its command line; nothing if it has just ended."""
+    try:
+        return Path("/proc", str(pid), "cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 def tool_of(mark: str, leader: int) -> Callable[[], ProcessIdentity | None]:
     """Return a look for `sleep 600`, which carries the mark."""
 
     def look() -> ProcessIdentity | None:
         for member in find_marked(mark):
-            words = Path("/proc", str(member.pid), "cmdline").read_bytes().split(b"\0")
-            if words[:2] == [b"sleep", b"600"] and member.pid != leader:
+            if command_of(member.pid).startswith(b"sleep\x00600") and member.pid != leader:
                 return member
         return None
 
@@ -323,6 +330,36 @@ async def test_tools_of_a_killed_process_are_ended(codex: Path, tmp_path: Path) 
         assert len(ran.told.all(RuntimeExit)) == 1
 
 
+async def test_mcp_servers_of_a_killed_process_are_ended(codex: Path, tmp_path: Path) -> None:
+    """They have a cleared environment, and no mark in it; but they stay in Codex's session, in groups of their own."""
+    stubborn = tmp_path / "mcp"
+    stubborn.write_text("#!/bin/sh\ntrap '' HUP TERM\nwhile :; do sleep 1; done\n")
+    stubborn.chmod(0o755)
+    async with open_server(ScriptedModel()) as base_url:
+        config = write_codex_home(tmp_path / "home", base_url)
+        with config.open("a") as file:
+            file.write(f'\n[mcp_servers.stubborn]\ncommand = "{stubborn}"\n')
+        async with supervising(codex, tmp_path, limits=LIMITS) as ran:
+            up = await ran.ready()
+            (record,) = ran.told.all(RuntimeRecord)
+            await Answers(ran)(up.link, "thread/start", cwd=str(tmp_path))
+
+            def servers() -> set[int]:
+                family = family_of(ProcessIdentity(record.pid, record.start_time), record.runtime_id)
+                return {member.pid for member in family if os.fsencode(stubborn) in command_of(member.pid).split(b"\0")}
+
+            await until(lambda: bool(servers()))
+            server = min(servers())  # a child that it has just forked looks the same
+            assert server not in {member.pid for member in find_marked(record.runtime_id)}
+            assert os.getsid(server) == record.pid
+            found = identify(server)
+            assert found is not None
+            os.kill(record.pid, signal.SIGKILL)
+            exit_ = await ran.told.nth(RuntimeExit)
+            assert exit_.left_behind == ()
+            assert not is_alive(found)
+
+
 # --- life after us ---
 
 
@@ -341,7 +378,7 @@ async def test_process_and_its_turn_survive_the_daemon_and_are_adopted(codex: Pa
             await shake_hands(link, "0")
             started = await ask(link, "thread/start", {"cwd": str(tmp_path)})
             thread = started["result"]["thread"]["id"]
-            words = [{"type": "text", "text": "@wait 2s\n@say survived"}]
+            words = [{"type": "text", "text": "@wait 4s\n@say survived"}]
             await ask(link, "turn/start", {"threadId": thread, "input": words})
         daemon.kill()
         await daemon.wait()
@@ -351,6 +388,9 @@ async def test_process_and_its_turn_survive_the_daemon_and_are_adopted(codex: Pa
             assert (up.adopted, up.link.runtime_id) == (True, record.runtime_id)
             asked = Answers(ran)
             resumed = await asked(up.link, "thread/resume", threadId=thread)
+            while "no rollout found" in resumed.get("error", {}).get("message", ""):  # it is just being written
+                resumed = await asked(up.link, "thread/resume", threadId=thread)
+            assert "error" not in resumed, resumed
             assert resumed["result"]["thread"]["status"]["type"] == "active"
             done = await asked.notice("turn/completed")
             assert (done["threadId"], done["turn"]["status"]) == (thread, "completed")

@@ -146,6 +146,22 @@ async def test_broken_write_to_a_living_process_costs_the_link_alone(tmp_path: P
         assert not any(b"torn" in frame for frame in machine.links[1].heard)
 
 
+async def test_process_that_is_reached_no_more_is_ended_once(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """RUNTIME-10: a frozen process holds every thread's lock. Until it is given up it may still go on."""
+    async with in_memory(tmp_path) as (ran, machine):
+        await ran.ready()
+        machine.frozen = True
+        machine.links[0].end_output()
+        await ran.told.nth(Lost)
+        lost_at = trio.current_time()
+        exit_ = await ran.told.nth(RuntimeExit, deadline_s=HOUR_S)
+        assert exit_.cause == "unresponsive"
+        assert 20 <= trio.current_time() - lost_at < 22
+        machine.frozen = False
+        await ran.ready(2)
+        assert len(ran.told.all(RuntimeExit)) == 1
+
+
 async def test_frames_leave_in_the_order_in_which_they_were_given(tmp_path: Path, autojump_clock: MockClock) -> None:
     """WIRE-15: no interrupt before its turn."""
     async with in_memory(tmp_path) as (ran, machine):

@@ -95,6 +95,8 @@ class MemoryMachine:
     is connected to; for ever where it says nothing."""
 
     def __init__(self, home: Path, *, lifetimes_s: list[float] | None = None, answers: bool = True) -> None:
+        self.frozen = False
+        """A frozen process is connected to by the kernel and says nothing."""
         self.processes: list[MemoryProcess] = []
         self.links: list[MemoryLink] = []
         self.started_at: list[float] = []
@@ -118,6 +120,8 @@ class MemoryMachine:
 
     async def connect(self, nursery: trio.Nursery, process: RunningProcess, socket: Path) -> MemoryLink:
         await trio.lowlevel.checkpoint()
+        if self.frozen:
+            await trio.sleep_forever()
         link = MemoryLink(self._home, answers=self._answers)
         self.links.append(link)
         number = len(self.processes) - 1

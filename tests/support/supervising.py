@@ -80,9 +80,9 @@ class Recorder:
             while not condition():
                 await self._changed.wait()
 
-    async def nth(self, kind: type[T], number: int = 1) -> T:
+    async def nth(self, kind: type[T], number: int = 1, *, deadline_s: float = 15.0) -> T:
         """Return the n-th of this kind, once it was told."""
-        await self.until(lambda: len(self.all(kind)) >= number)
+        await self.until(lambda: len(self.all(kind)) >= number, deadline_s=deadline_s)
         return self.all(kind)[number - 1]
 
     def _tell(self, entry: RuntimeRecord | RuntimeStatus | LinkUp | Came | Lost | RuntimeExit) -> None:
