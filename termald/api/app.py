@@ -18,6 +18,7 @@ from termald.api import daemon, events, history, prompts, requests, sessions, th
 from termald.api.asgi import ASGIApp
 from termald.api.auth import Authenticated, bearer
 from termald.api.commands import Desk
+from termald.api.daemon import health
 from termald.api.edge import Edge
 from termald.api.metrics import Measured, Metrics
 from termald.api.openapi import describe, openapi_config
@@ -48,14 +49,14 @@ def build_api(engine: Engine, settings: ApiSettings) -> ASGIApp:
     """Return the application that serves `engine`. It opens nothing and keeps nothing but counts."""
     metrics = Metrics()
     routes = _routes(Desk(engine, settings), metrics)
-    methods = {route.path: route.methods for route in routes.routes if isinstance(route, HTTPRoute)}
+    methods = {route.path_format: route.methods for route in routes.routes if isinstance(route, HTTPRoute)}
     return Measured(Authenticated(Edge(routes, methods), [bearer(settings.token)]), metrics)
 
 
 def _routes(desk: Desk, metrics: Metrics) -> Litestar:
     description: list[bytes] = []
 
-    @get("/openapi.json", responses=documented(), media_type="application/json", tags=["daemon"])
+    @get("/openapi.json", responses=documented(), media_type="application/json")
     async def openapi(desk: NamedDependency[Desk]) -> Response[bytes]:
         """Return this description."""
         if not description:
@@ -68,8 +69,11 @@ def _routes(desk: Desk, metrics: Metrics) -> Litestar:
     def make(openapi_of: OpenAPIConfig | None) -> Litestar:
         return Litestar(
             route_handlers=[
-                *(Router("/", route_handlers=handlers, tags=[tag]) for tag, handlers in _TAGGED.items()),
-                openapi,
+                health,
+                *(
+                    Router("/", route_handlers=handlers, tags=[tag], security=[{"bearer": []}])
+                    for tag, handlers in {**_TAGGED, "description": (openapi,)}.items()
+                ),
             ],
             dependencies={
                 "desk": Provide(lambda: desk, sync_to_thread=False, use_cache=True),
@@ -86,7 +90,6 @@ def _routes(desk: Desk, metrics: Metrics) -> Litestar:
             openapi_config=openapi_of,
             request_max_body_size=None,  # the shell has capped it before a body gets here
             logging_config=None,
-            security=[{"bearer": []}],
         )
 
     return make(None)

@@ -18,7 +18,7 @@ from termald.core.effects import DoneAnswer
 from termald.core.inputs import RestartRuntime
 
 
-@get("/api/health", security=[])
+@get("/api/health", tags=["daemon"])
 async def health() -> show.Health:
     """Say that the process answers. Open to all; touches neither Codex nor the database."""
     return show.Health()
@@ -105,4 +105,4 @@ async def metrics(desk: NamedDependency[Desk], counts: NamedDependency[Metrics])
     return counts.exposition(moment, desk.engine.runtime, desk.engine.hub.statistics()).decode()
 
 
-HANDLERS: Final = (health, ready, version, state, get_runtime, restart_runtime, metrics)
+HANDLERS: Final = (ready, version, state, get_runtime, restart_runtime, metrics)

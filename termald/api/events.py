@@ -145,7 +145,14 @@ async def stream_session_events(
     return _stream(desk, session_id, last_event_id, after, kinds)
 
 
-@get("/api/events/ws", responses=documented("upgrade-required"))
+@get(
+    "/api/events/ws",
+    status_code=426,
+    responses={
+        101: ResponseSpec(None, description="The WebSocket is open"),
+        **documented("upgrade-required", "unknown-session", "too-many-streams"),
+    },
+)
 async def explain_socket() -> None:
     """WebSocket: the same events as text frames `{id, event, data}`, with `after`, `kinds` and `session` in the query.
 

@@ -106,7 +106,7 @@ class Measured:
 
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
-                route = scope.get("path_template", "none").replace(":str}", "}")
+                route = scope.get("path_template", "none")
                 self._metrics.count(method, route, message["status"], time.perf_counter() - begun)
             await send(message)
 

@@ -53,9 +53,8 @@ async def test_every_kind_of_input_is_taken_as_it_is(client: httpx.AsyncClient) 
     assert prompt["input"] == parts
 
 
-@pytest.mark.parametrize(
-    ("body", "pointers"),
-    [
+async def test_what_is_no_prompt_is_refused_by_field(client: httpx.AsyncClient) -> None:
+    refused: list[tuple[dict[str, Any], set[str]]] = [
         ({}, {"#/input"}),
         ({"input": ""}, {"#/input"}),
         ({"input": " \n\t"}, {"#/input"}),
@@ -68,14 +67,11 @@ async def test_every_kind_of_input_is_taken_as_it_is(client: httpx.AsyncClient) 
         ({"input": {"type": "text", "text": "x"}}, {"#/input"}),
         ({"input": "x", "mode": "later", "effort": ""}, {"#/mode", "#/effort"}),
         ({"input": "x", "outputSchema": []}, {"#/outputSchema"}),
-    ],
-)
-async def test_what_is_no_prompt_is_refused_by_field(
-    client: httpx.AsyncClient, body: dict[str, Any], pointers: set[str]
-) -> None:
-    response = await client.post(PROMPTS, json=body)
-    assert {error["pointer"] for error in problem_of(response, "invalid-request")["errors"]} == pointers
-    assert (await client.get(PROMPTS)).json()["data"] == []
+    ]
+    for body, pointers in refused:
+        response = await client.post(PROMPTS, json=body)
+        assert {error["pointer"] for error in problem_of(response, "invalid-request")["errors"]} == pointers
+        assert (await client.get(PROMPTS)).json()["data"] == []
 
 
 async def test_more_text_than_codex_takes_is_refused_before_it_is_asked(api: Served, client: httpx.AsyncClient) -> None:
