@@ -148,7 +148,7 @@ def bind(work: Work, session: Session, call: Call, reply: ThreadOpened) -> None:
     session = with_record(
         session,
         thread_id=reply.thread,
-        status="ready",
+        status="ready" if session.turn is None else "running",
         resume_lost=False,
         last_error=None,
         model=reply.model or record.model,

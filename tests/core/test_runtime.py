@@ -214,7 +214,9 @@ def test_boot_02_a_turn_goes_on_across_the_daemons_death(story: Story) -> None:
     story.up(connection=2, adopted=True)
     story.opened(story.last(fx.OpenKnown), status="active")
     assert story.attachment().generation > old.generation
+    assert story.session().status == "running"
     story.turns_read(story.seen("t1", "inProgress", "p1"))
+    assert story.session().status == "running"
     story.item("t1", "a")
     story.completed("t1")
     assert story.deliveries() == {"p1": "done"}

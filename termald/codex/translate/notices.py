@@ -97,7 +97,7 @@ def _thread_started(head: Head, given: t.ThreadStartedNotification) -> FromCodex
             cwd=thread.cwd or "",
             model=thread.model,
             model_provider=thread.model_provider,
-            tag=thread.thread_source,
+            tag=thread.thread_source or "",  # None would say that the source keeps no tags
             rollout_path=thread.path,
             created_at_ms=(thread.created_at or 0) * 1000,
             updated_at_ms=(thread.updated_at or 0) * 1000,
