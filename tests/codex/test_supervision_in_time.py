@@ -12,7 +12,7 @@ from support.memory_process import MemoryLink, MemoryMachine, MemoryProcess
 from support.supervising import Came, Lost, Supervised, payload, supervising
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from termald.codex.connection import OUTBOX_FRAMES_MAX
+from termald.codex.connection import DRAIN_DEADLINE_S, OUTBOX_FRAMES_MAX
 from termald.codex.frames import encode_notification
 from termald.codex.hooks import LinkUp, RuntimeExit
 from termald.limits import CodexLimits
@@ -129,6 +129,22 @@ async def test_signs_of_an_end_make_one_exit_in_any_order(
         await ran.ready(2)
         await wait_all_tasks_blocked()
         assert len(ran.told.all(RuntimeExit)) == 1
+
+
+async def test_output_that_somebody_holds_open_does_not_hold_up_the_exit(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """A tool that inherited the pipe keeps its end from coming; what is in it is read all the same."""
+    async with in_memory(tmp_path) as (ran, machine):
+        await ran.ready()
+        died_at = trio.current_time()
+        machine.processes[0].die(code=9)
+        machine.links[0].say(encode_notification("last-words"))
+        exit_ = await ran.told.nth(RuntimeExit)
+        assert (exit_.cause, exit_.report.code) == ("exited", 9)
+        assert trio.current_time() - died_at <= DRAIN_DEADLINE_S
+        assert [payload(came)["method"] for came in ran.told.all(Came)] == ["last-words"]
+        assert machine.links[0].closed
 
 
 async def test_broken_write_to_a_living_process_costs_the_link_alone(tmp_path: Path, autojump_clock: MockClock) -> None:
