@@ -113,7 +113,8 @@ class SessionRecord(Record, frozen=True, kw_only=True):
 
 
 class PromptRecord(Record, frozen=True, kw_only=True):
-    """One accepted prompt. `sent_to` is the process that may have it: only when that one is gone is its absence certain.
+    """One accepted prompt. `sent_to` is the process that may have it: only when that one is gone is its absence
+    certain.
 
     `position` orders the prompts of a session (FIFO); `attempts` counts the `turn/start` frames
     written for it."""

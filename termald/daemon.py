@@ -42,6 +42,7 @@ from termald.core.state import State
 from termald.daemon_file import remove_daemon_file, write_daemon_file
 from termald.engine import DiscoveryView, RuntimeView
 from termald.hub import Hub
+from termald.notify import STOPPING, notify
 from termald.outbox import Outbox
 from termald.scanning import ScanService
 from termald.settings import Settings
@@ -268,6 +269,7 @@ class Daemon:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async for number in signals:
                 log.info("stopping", signal=signal.Signals(number).name)
+                notify(STOPPING)
                 self._stopping.set()
 
     async def _stop(self, control: ServerControl, served: trio.Event) -> None:

@@ -14,7 +14,6 @@ from termald.core.inputs import Command, Ticket
 
 if TYPE_CHECKING:
     from state.store import Store
-
     from termald.hub import Hub
 
 
