@@ -1,0 +1,188 @@
+"""Codex asks, and is answered once."""
+
+import pytest
+from support.story import Story
+
+from state.records import RequestId, SessionId, ThreadId, TurnId
+from termald.core import effects as fx
+from termald.core import inputs as ins
+
+
+@pytest.fixture
+def story() -> Story:
+    """A session whose turn t1 runs."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    story.accepted("t1")
+    story.turn_started("t1")
+    story.user_item("t1", "p1")
+    return story
+
+
+def cards(story: Story) -> list[RequestId]:
+    return list(story.store.requests)
+
+
+def decide(story: Story, request: RequestId, decision: str = '"accept"', session: str = "s") -> ins.Ticket:
+    name = SessionId(session)
+    return story.ask(
+        lambda t, at: ins.AnswerRequest(ticket=t, at_ms=at, session=name, request=request, decision_json=decision)
+    )
+
+
+def resolved(story: Story, rpc_id: str) -> None:
+    thread = story.session().thread_id
+    assert thread is not None
+    story.do(ins.RequestResolved(at_ms=story.tick(), link=story.link, thread=thread, rpc_id_json=rpc_id))
+
+
+def test_req_01_ids_of_each_kind_are_told_apart_and_answered_as_they_came(story: Story) -> None:
+    for rpc_id in ("0", "1", '"1"', '""'):
+        story.request(rpc_id)
+    assert len(cards(story)) == 4
+    for card in cards(story):
+        decide(story, card)
+    sent = [answer.rpc_id_json for answer in story.answered_requests]
+    assert sent == ["0", "1", '"1"', '""']
+
+
+@pytest.mark.parametrize("thread", [None, "unknown"])
+def test_req_02_03_a_request_that_no_session_holds_is_answered_at_once(story: Story, thread: str | None) -> None:
+
+    before = story.live()
+    story.do(
+        ins.RequestArrived(
+            at_ms=story.tick(),
+            link=story.link,
+            rpc_id_json="9",
+            method="item/commandExecution/requestApproval",
+            kind="command",
+            thread=None if thread is None else ThreadId(thread),
+            turn=TurnId("t1"),  # the live turn's id does not make it ours
+            item=None,
+            params_json="{}",
+        )
+    )
+    assert cards(story) == []
+    assert story.live() == before
+    (answer,) = story.answered_requests
+    assert isinstance(answer, fx.SendRefusal)
+    story.request("10")  # control
+    assert len(cards(story)) == 1
+
+
+def test_req_04_the_session_waits_until_all_are_answered(story: Story) -> None:
+    story.request("1")
+    story.request("2")
+    first, second = cards(story)
+    decide(story, first)
+    assert story.session().waiting_on == "approval"
+    decide(story, second)
+    assert story.session().waiting_on is None
+    assert story.session().status == "running"
+
+
+def test_req_05_the_first_committed_answer_wins_and_one_frame_goes_out(story: Story) -> None:
+    story.request("1")
+    (card,) = cards(story)
+    session = SessionId("s")
+    one, two = story.ticket(), story.ticket()
+    story.do(
+        ins.AnswerRequest(ticket=one, at_ms=1, session=session, request=card, decision_json='"accept"'),
+        ins.AnswerRequest(ticket=two, at_ms=1, session=session, request=card, decision_json='"decline"'),
+    )
+    assert isinstance(story.answers[one], fx.RequestAnswer)
+    assert story.refusal(two) == "request-closed"
+    assert len(story.answered_requests) == 1
+    changes, synced = story.store.commits[-1]
+    assert synced
+    assert changes.requests[0].answer_json == '"accept"'
+
+
+@pytest.mark.parametrize("decision", ['"maybe"', '{"accept":1}', "null", "[]"])
+def test_req_06_what_was_not_offered_is_refused_and_leaves_it_open(story: Story, decision: str) -> None:
+    story.request("1")
+    (card,) = cards(story)
+    assert story.refusal(decide(story, card, decision)) == "decision-not-offered"
+    assert story.store.requests[card].status == "open"
+    decide(story, card)  # control
+    assert len(story.answered_requests) == 1
+
+
+def test_req_06_an_answer_in_another_form_is_refused(story: Story) -> None:
+    story.request("1")
+    (card,) = cards(story)
+    session = SessionId("s")
+    ticket = story.ask(
+        lambda t, at: ins.AnswerRequest(ticket=t, at_ms=at, session=session, request=card, answers_json="{}")
+    )
+    assert story.refusal(ticket) == "decision-not-offered"
+
+
+@pytest.mark.parametrize("end", ["stop", "exited"])
+def test_req_07_after_stop_or_exit_an_answer_comes_too_late(story: Story, end: str) -> None:
+    story.request("1")
+    (card,) = cards(story)
+    if end == "stop":
+        story.stop()
+        story.completed("t1", "interrupted")
+    else:
+        story.exited()
+    assert story.store.requests[card].status == "expired"
+    assert story.refusal(decide(story, card)) == "request-closed"
+    assert story.answered_requests == []
+
+
+def test_req_08_closed_once_at_the_turns_end_and_a_late_resolution_changes_nothing(story: Story) -> None:
+    story.request("1")
+    story.item("t1", "a")
+    story.completed("t1", "interrupted")
+    before = len(story.events())
+    resolved(story, "1")
+    assert len(story.events()) == before
+    assert len(story.events("request/expired")) == 1
+    assert story.events("request/resolved") == []
+
+
+def test_req_09_resolved_elsewhere_closes_the_card_without_an_answer_of_ours(story: Story) -> None:
+    story.request("1")
+    (card,) = cards(story)
+    resolved(story, "1")
+    assert story.store.requests[card].status == "resolved"
+    assert [event["by"] for event in story.events("request/resolved")] == ["elsewhere"]
+    assert story.refusal(decide(story, card)) == "request-closed"
+    assert story.answered_requests == []
+
+
+def test_req_09_resolved_by_our_answer(story: Story) -> None:
+    story.request("1")
+    decide(story, cards(story)[0])
+    resolved(story, "1")
+    assert [event["by"] for event in story.events("request/resolved")] == ["us"]
+
+
+def test_req_10_the_same_id_of_the_next_process_is_another_request(story: Story) -> None:
+    story.request("7")
+    (old,) = cards(story)
+    story.exited()
+    story.up("R2")
+    story.prompt("p2")
+    story.opened(story.last(fx.OpenKnown))
+    story.accepted("t2")
+    story.turn_started("t2")
+    story.request("7", turn="t2")
+    assert story.refusal(decide(story, old)) == "request-closed"
+    (new,) = [card for card in cards(story) if card != old]
+    assert story.store.requests[new].status == "open"
+    decide(story, new)
+    assert len(story.answered_requests) == 1
+
+
+def test_req_13_a_request_waits_for_as_long_as_it_takes(story: Story) -> None:
+    story.request("1")
+    story.now += 7 * 86_400_000
+    assert not any("request" in key for key in story.timers)
+    assert story.store.requests[cards(story)[0]].status == "open"
