@@ -41,6 +41,10 @@ format: $(READY)  ## let ruff lay the code out
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+.PHONY: protocol
+protocol: $(READY)  ## generate Codex's message types from the installed binary
+	$(BIN)/python -m tools.generate_protocol
+
 .PHONY: lock
 lock:  ## renew requirements/dev.txt (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -124,6 +124,7 @@ def test_a_failure_keeps_its_variant_and_its_http_status(info: Any, variant: str
     ("code", "message", "data", "refusal"),
     [
         (-32001, "Server overloaded; retry later.", None, "overloaded"),
+        (-32600, "the server is shutting down", {"reason": "serverShuttingDown"}, "overloaded"),
         (-32600, "no rollout found for thread id 019", None, "no_rollout"),
         (-32600, "thread 019 is not materialized yet; thread/turns/list is unavailable", None, "no_rollout"),
         (-32600, "thread not found: 019", None, "thread_not_found"),

@@ -98,7 +98,9 @@ def refusal(link: LinkId, frame: frames.ReplyError, at_ms: int) -> CallRefused:
 
 
 def _meaning(frame: frames.ReplyError) -> Refusal:
-    if frame.code == OVERLOADED:
+    # A process that is to end and still has a turn to finish refuses new work with a reason of its own: not executed
+    # either.
+    if frame.code == OVERLOADED or (frame.data is not None and b'"serverShuttingDown"' in bytes(frame.data)):
         return "overloaded"
     if frame.data is not None and b'"input_too_large"' in bytes(frame.data):
         return "input_too_large"
