@@ -17,10 +17,9 @@ NAMES = sorted(set(re.findall(r"`([A-Za-z_/]+(?:\.[A-Za-z_]+)?/?)`", PAGE.read_t
 
 def _exists(name: str) -> bool:
     if "/" in name or name.endswith(".py"):
-        files = (path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / room).rglob("*"))
-        return (
-            f'"{name}"' in SOURCES or f"`{name}`" in SOURCES or any(file.endswith(name.rstrip("/")) for file in files)
-        )
+        paths = [ROOT / room for room in ROOMS] + [path for room in ROOMS for path in (ROOT / room).rglob("*")]
+        quoted = f'"{name}"' in SOURCES or f"`{name}`" in SOURCES
+        return quoted or any(f"/{path.relative_to(ROOT)}".endswith(f"/{name.rstrip('/')}") for path in paths)
     head, _, tail = name.partition(".")
     if not tail:
         return re.search(rf"\b{head}\b", SOURCES) is not None
