@@ -7,7 +7,7 @@ import trio
 from litestar import Request
 from litestar.datastructures import State
 
-from state.records import SessionId
+from state.records import SessionId, Wanted
 from state.views import SessionView
 from termald.api.problems import FieldError, ProblemError, invalid, refused
 from termald.api.settings import ApiSettings
@@ -53,6 +53,12 @@ class Desk:
                 await trio.sleep(_LOOK_S)
             return
         raise ProblemError("starting", "the daemon still settles what was live before its start")
+
+    async def answered_before(self, once: Idempotency | None) -> bool:
+        """Tell whether a command was accepted under this key; what it was asked with then, the core compares."""
+        if once is None:
+            return False
+        return bool((await self.engine.store.load(Wanted(keys=frozenset({once.key})))).idempotency)
 
     async def session(self, session: str) -> SessionView:
         """Return a session as it is committed. Errors: `unknown-session`."""

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import trio
-
 from termald.api.asgi import ASGIApp, Message, Receive, Scope, Send
 from termald.api.problems import ProblemError, allowed, send_problem
 
@@ -40,17 +38,16 @@ class Edge:
             await self._app(scope, receive, send)
 
     async def _head(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer HEAD with what GET would say before its body; an event stream ends there as well."""
+        """Answer HEAD with what GET would say before its body. An event stream ends there as well: it is told that its
+        reader has left, for its answer is complete."""
         scope["method"] = "GET"
-        with trio.CancelScope() as told:
 
-            async def send_head(message: Message) -> None:
-                if message["type"] == "http.response.start":
-                    await send(message)
-                    await send({"type": "http.response.body", "body": b"", "more_body": False})
-                    told.cancel()
+        async def send_head(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await send(message)
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-            await self._app(scope, receive, send_head)
+        await self._app(scope, receive, send_head)
 
     def _with_allow(self, scope: Scope, send: Send) -> Send:
         """Name all methods of the route: Litestar names those that were registered first."""

@@ -64,7 +64,10 @@ async def create_session(
     belongs to it alone. The `id` may be chosen, and is never used again.
     """
     once = await idempotency(request, key)
-    await _check_folder(data.cwd)
+    missing = await _folder_missing(data.cwd)
+    # What was answered once is answered again, also when its folder has gone since.
+    if missing is not None and not await desk.answered_before(once):
+        raise missing
     session, settings = bodies.new_session_id(data), bodies.session_settings(data)
     thread = None if data.resume_cursor is None else ThreadId(data.resume_cursor.thread_id)
     prompt = bodies.first_prompt(data)
@@ -84,16 +87,17 @@ async def create_session(
     return Response(view, headers={"Location": f"{PREFIX}/{view.id}"})
 
 
-async def _check_folder(cwd: str) -> None:
+async def _folder_missing(cwd: str) -> ProblemError | None:
     """Codex does not refuse a folder that is not there (measured on 0.163 and 0.171); so it is refused here."""
     path = trio.Path(cwd)
     try:
         reason = None if path.is_absolute() and await path.is_dir() else "is not the absolute path of a folder"
     except OSError as error:
         reason = f"cannot be looked at: {error.strerror}"
-    if reason is not None:
-        wrong = FieldError(pointer="#/cwd", detail=f"cwd: {cwd!r} {reason}")
-        raise ProblemError("cwd-missing", wrong.detail, errors=[wrong])
+    if reason is None:
+        return None
+    wrong = FieldError(pointer="#/cwd", detail=f"cwd: {cwd!r} {reason}")
+    return ProblemError("cwd-missing", wrong.detail, errors=[wrong])
 
 
 @get(PREFIX, responses=documented("invalid-request"))

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+import trio
 from support.api_daemon import Served
 from support.problems import problem_of
 
@@ -166,6 +167,21 @@ async def test_the_same_key_and_body_give_the_first_answer_again(client: httpx.A
     assert "'k1'" in problem_of(other, "idempotency-mismatch")["detail"]
     await client.post("/api/sessions", json=body, headers={"Idempotency-Key": "k2"})
     assert len((await client.get("/api/sessions")).json()["data"]) == 2
+
+
+async def test_the_first_answer_is_given_again_when_the_folder_has_gone_since(
+    client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    folder = trio.Path(tmp_path / "work")
+    await folder.mkdir()
+    body, key = {"cwd": str(folder)}, {"Idempotency-Key": "k1"}
+    first = await client.post("/api/sessions", json=body, headers=key)
+    await folder.rmdir()
+    again = await client.post("/api/sessions", json=body, headers=key)
+    assert (first.status_code, first.content) == (again.status_code, again.content)
+    other = await client.post("/api/sessions", json={**body, "title": "b"}, headers=key)
+    problem_of(other, "idempotency-mismatch")
+    problem_of(await client.post("/api/sessions", json=body, headers={"Idempotency-Key": "k2"}), "cwd-missing")
 
 
 async def test_a_key_is_bound_to_its_address(client: httpx.AsyncClient, tmp_path: Path) -> None:
