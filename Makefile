@@ -41,6 +41,10 @@ format: $(READY)  ## let ruff lay the code out
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+.PHONY: bench
+bench: $(READY)  ## first turns through the daemon beside the same driven directly; ratios and memory
+	$(BIN)/python bench/first_turns.py
+
 .PHONY: protocol
 protocol: $(READY)  ## generate Codex's message types from the installed binary
 	$(BIN)/python -m tools.generate_protocol
