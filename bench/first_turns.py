@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import codex_cli_bin
+import codex_cli_bin  # type: ignore[import-untyped]  # it carries a binary and says nothing of types
 import httpx
 import trio
 
