@@ -10,11 +10,9 @@ what: no new turns, then Codex (ended, or left), then the streams and connection
 import importlib.metadata
 import os
 import signal
-import uuid
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from random import SystemRandom
 
 import msgspec
 import structlog
@@ -30,8 +28,7 @@ from termald.api.settings import ApiSettings
 from termald.api.token import read_or_make_token
 from termald.bridge import Bridge, exit_fields
 from termald.client.locate import RunningDaemon
-from termald.codex.binary import find_codex
-from termald.codex.identity import ProcessIdentity, is_alive
+from termald.codex.identity import ProcessIdentity
 from termald.codex.protocol.methods import CODEX_VERSION
 from termald.codex.supervisor import Plan, Supervisor, World
 from termald.core.effects import Answer
@@ -44,10 +41,11 @@ from termald.engine import DiscoveryView, RuntimeView
 from termald.hub import Hub
 from termald.notify import STOPPING, notify
 from termald.outbox import Outbox
+from termald.outside import Outside
 from termald.scanning import ScanService
 from termald.settings import Settings
 from termald.timers import Timers
-from termald.writer import Frame, Writer, wall_ms
+from termald.writer import Frame, Writer
 
 log = structlog.get_logger()
 
@@ -86,41 +84,48 @@ def make_private(folder: Path) -> None:
 class Daemon:
     """Everything that lives as long as the daemon does; what the API sees of it is `engine.Engine`."""
 
-    def __init__(self, settings: Settings, store: Store, image: BootImage) -> None:
+    def __init__(self, settings: Settings, store: Store, image: BootImage, outside: Outside | None = None) -> None:
         self._settings = settings
+        self._outside = outside = outside or Outside()
         self._store = store
         self._record = image.runtime
         self._accepting = False
         self._stopping = trio.Event()
         self._hub = Hub(store, last=Seq(image.next_seq - 1))
-        rng = SystemRandom()
         self._writer = Writer(
             State.boot(image, core_limits(settings)),
             store,
             publish=self._hub.publish,
             send=self._send,
             restart=self._restart,
-            new_session_id=lambda: SessionId(str(uuid.uuid4())),
-            timers=lambda fire: Timers(fire, wall_ms, rng),
+            new_session_id=lambda: SessionId(outside.new_id()),
+            timers=lambda fire: Timers(fire, outside.now_ms, outside.random),
+            now_ms=outside.now_ms,
         )
-        self._bridge = Bridge(self._writer, store, wall_ms, image.runtime, self._accept)
+        self._bridge = Bridge(self._writer, store, outside.now_ms, image.runtime, self._accept)
         plan = Plan(
-            find=partial(find_codex, settings.codex.bin, os.environ.get("PATH", "")),
+            find=partial(outside.find_codex, settings.codex.bin, os.environ.get("PATH", "")),
             transport=settings.codex.transport,
             codex_home=settings.codex.home,
             runtime_folder=settings.runtime.dir,
             config=() if settings.codex.shell_snapshot else ("features.shell_snapshot=false",),
             client_version=importlib.metadata.version("termald"),
         )
-        world = World(random=rng, now_ms=wall_ms, new_runtime_id=lambda: RuntimeId(str(uuid.uuid4())))
+        world = World(
+            random=outside.random,
+            now_ms=outside.now_ms,
+            new_runtime_id=lambda: RuntimeId(outside.new_id()),
+            machine=outside.machine,
+        )
         self._supervisor = Supervisor(plan, settings.codex, self._bridge, world)
-        self._outbox = Outbox(self._supervisor, self._writer.put, wall_ms)
+        self._outbox = Outbox(self._supervisor, self._writer.put, outside.now_ms, outside.is_folder)
         self._scanner = ScanService(
             (settings.codex.home, *settings.discovery.homes),
             store,
             self._writer,
-            wall_ms,
+            outside.now_ms,
             page_threads=settings.discovery.page_threads,
+            scan=outside.scan,
         )
 
     # The writer is made before these two, for both put into its inbox.
@@ -192,12 +197,7 @@ class Daemon:
         listeners = await self._listen()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch_signals)
-            nursery.start_soon(self._writer.timers.run)
-            nursery.start_soon(self._writer.run)
-            nursery.start_soon(self._outbox.run)
-            await self._settle_what_was()
-            nursery.start_soon(self._scanner.run)
-            nursery.start_soon(self._supervisor.run, self._record)
+            await self.begin(nursery)
             control = ServerControl()
             served = trio.Event()
             await nursery.start(self._serve, listeners, control, served)
@@ -206,16 +206,27 @@ class Daemon:
             info = self._announce(listeners)
             ready(info)
             await self._stopping.wait()
-            await self._stop(control, served)
+            await self.finish()
+            control.begin_drain()
+            await served.wait()
             nursery.cancel_scope.cancel()
         remove_daemon_file(self._settings.runtime.dir, os.getpid())
+
+    async def begin(self, nursery: trio.Nursery) -> None:
+        """Start everything behind the doors; return when what an earlier daemon left is settled, or up for adoption."""
+        nursery.start_soon(self._writer.timers.run)
+        nursery.start_soon(self._writer.run)
+        nursery.start_soon(self._outbox.run)
+        await self._settle_what_was()
+        nursery.start_soon(self._scanner.run)
+        nursery.start_soon(self._supervisor.run, self._record)
 
     async def _settle_what_was(self) -> None:
         """Settle every session whose process is gone, in one synced commit, before anybody is served (I7, I10)."""
         record = self._record
-        alive = record is not None and is_alive(ProcessIdentity(record.pid, record.start_time))
+        alive = record is not None and self._outside.machine.is_alive(ProcessIdentity(record.pid, record.start_time))
         runtime = record.runtime_id if record is not None and alive else None
-        self._writer.put(Booted(at_ms=wall_ms(), alive=runtime))
+        self._writer.put(Booted(at_ms=self._outside.now_ms(), alive=runtime))
         await self._writer.settled()
         # A process that lives is the supervisor's to adopt or to end; commands wait until one of the two has happened.
         self._accepting = not alive
@@ -259,7 +270,7 @@ class Daemon:
                 pid=os.getpid(),
                 url=url,
                 socket=None if socket is None else str(socket),
-                started_at=rfc3339(wall_ms()),
+                started_at=rfc3339(self._outside.now_ms()),
             ),
         )
         log.info("ready", url=url, socket=None if socket is None else str(socket), host=self.host.id)
@@ -272,10 +283,11 @@ class Daemon:
                 notify(STOPPING)
                 self._stopping.set()
 
-    async def _stop(self, control: ServerControl, served: trio.Event) -> None:
-        """End what depends on others first. Each step is bounded; a second signal changes nothing about that."""
+    async def finish(self) -> None:
+        """End what is behind the doors, first what depends on others. Each step is bounded; a second signal changes
+        nothing about that."""
         leave = self._settings.codex.on_shutdown == "leave" and self._settings.codex.transport == "unix"
-        self._writer.put(ShuttingDown(at_ms=wall_ms(), interrupt=not leave))
+        self._writer.put(ShuttingDown(at_ms=self._outside.now_ms(), interrupt=not leave))
         await self._writer.settled()
         if not leave:
             await self._wait_for_turns()
@@ -283,8 +295,6 @@ class Daemon:
         await self._writer.settled()
         self._writer.close("the daemon is stopping")
         self._hub.close()
-        control.begin_drain()
-        await served.wait()
 
     async def _wait_for_turns(self) -> None:
         def running() -> bool:

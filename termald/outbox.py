@@ -2,12 +2,11 @@
 nowhere.
 
 One task. It is also where the working folder is looked at, because Codex opens a thread in a folder that does not exist
-without a word: an operation
-whose folder is gone is not written, and the core is told so.
+without a word: an operation whose folder is gone is not written, and the core is told so.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -36,11 +35,23 @@ class Wire(Protocol):
         large."""
 
 
+async def is_folder(path: Path) -> bool:
+    """Look at the file system, in a thread: it may be a network's."""
+    return await trio.Path(path).is_dir()
+
+
 class Outbox:
     """A queue without a bound of its own: the core writes at most its window of calls, and one answer per request."""
 
-    def __init__(self, wire: Wire, put: Callable[[Input], None], now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        put: Callable[[Input], None],
+        now_ms: Callable[[], int],
+        is_folder: Callable[[Path], Awaitable[bool]] = is_folder,
+    ) -> None:
         self._wire = wire
+        self._is_folder = is_folder
         self._put = put
         self._now_ms = now_ms
         self._in, self._out = trio.open_memory_channel[Outgoing](math.inf)
@@ -56,7 +67,7 @@ class Outbox:
 
     async def _write(self, effect: Outgoing) -> None:
         if isinstance(effect, Send):
-            missing = await _missing_folder(effect)
+            missing = await self._missing_folder(effect)
             if missing is not None:
                 self._unwritten(effect, "cwd-missing", f"{missing} is not a folder")
                 return
@@ -69,6 +80,12 @@ class Outbox:
                 self._unwritten(effect, "input-too-large", str(fault))
             else:
                 log.warning("an answer could not be written", reason=str(fault))
+
+    async def _missing_folder(self, effect: Send) -> Path | None:
+        if not isinstance(effect.op, OpenFresh | OpenKnown) or not effect.op.session.cwd:
+            return None
+        folder = Path(effect.op.session.cwd)
+        return None if await self._is_folder(folder) else folder
 
     def _unwritten(self, effect: Send, slug: str, message: str) -> None:
         self._put(CallUnwritten(at_ms=self._now_ms(), call=effect.call, slug=slug, message=message))
@@ -85,10 +102,3 @@ def encode(effect: Outgoing) -> bytes:
             return frames.encode_response(msgspec.Raw(effect.rpc_id_json.encode()), result)
         case SendRefusal():
             return frames.encode_error(msgspec.Raw(effect.rpc_id_json.encode()), METHOD_NOT_FOUND, effect.message)
-
-
-async def _missing_folder(effect: Send) -> Path | None:
-    if not isinstance(effect.op, OpenFresh | OpenKnown) or not effect.op.session.cwd:
-        return None
-    folder = Path(effect.op.session.cwd)
-    return None if await trio.Path(folder).is_dir() else folder

@@ -7,13 +7,13 @@ for while one runs follows it.
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import structlog
 import trio
 
-from discovery.scanner import ScanReport, scan
+from discovery.scanner import Emit, KnownStamps, ScanReport, scan
 from state.records import KnownThread, ThreadId, Wanted
 from state.store import Store
 from termald.core.inputs import ScanNews, ThreadsSeen
@@ -21,6 +21,12 @@ from termald.engine import DiscoveryView
 from termald.writer import Writer
 
 log = structlog.get_logger()
+
+
+class Scan(Protocol):
+    """One scan of one home: `discovery.scanner.scan`, or a test's."""
+
+    async def __call__(self, home: Path, *, emit: Emit, known_stamps: KnownStamps, page_size: int) -> ScanReport: ...
 
 
 def _is_trouble(report: ScanReport) -> bool:
@@ -49,13 +55,21 @@ class ScanService:
     """Scans the homes, one after the other, whenever it is woken."""
 
     def __init__(
-        self, homes: Sequence[Path], store: Store, writer: Writer, now_ms: Callable[[], int], *, page_threads: int
+        self,
+        homes: Sequence[Path],
+        store: Store,
+        writer: Writer,
+        now_ms: Callable[[], int],
+        *,
+        page_threads: int,
+        scan: Scan = scan,
     ) -> None:
         self._homes = tuple(homes)
         self._store = store
         self._writer = writer
         self._now_ms = now_ms
         self._page_threads = page_threads
+        self._look = scan
         self._wanted = trio.Event()
         self._view = DiscoveryView(status="idle")
 
@@ -98,7 +112,7 @@ class ScanService:
             self._writer.put(ThreadsSeen(at_ms=self._now_ms(), home=str(home), threads=threads))
             await self._writer.settled()
 
-        report = await scan(home, emit=emit, known_stamps=self._known_stamps, page_size=self._page_threads)
+        report = await self._look(home, emit=emit, known_stamps=self._known_stamps, page_size=self._page_threads)
         if _is_trouble(report):
             log.warning("a home could not be scanned", home=str(home), reason=report.error)
         return report

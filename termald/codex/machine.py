@@ -7,9 +7,9 @@ import trio
 
 from termald.codex.binary import supports_unix_listen
 from termald.codex.control_socket import connect_control_socket
-from termald.codex.identity import ProcessIdentity, find_listening
+from termald.codex.identity import ProcessIdentity, find_listening, find_marked, is_alive
 from termald.codex.link import Link
-from termald.codex.process import ExitReport, Launch, Pipes, spawn
+from termald.codex.process import ExitReport, Launch, Pipes, adopt, end_family, spawn
 from termald.codex.stdio import StdioLink
 
 
@@ -46,6 +46,22 @@ class Machine(Protocol):
         """Return a new link to it; over its pipes there is but one. Errors: `LinkClosed`."""
         ...
 
+    def is_alive(self, identity: ProcessIdentity) -> bool:
+        """Say whether this very process runs."""
+        ...
+
+    async def is_ours(self, identity: ProcessIdentity, mark: str, socket: Path | None) -> bool:
+        """Say whether it still is the app-server that was started: by its mark, or by what it was told."""
+        ...
+
+    def adopt(self, identity: ProcessIdentity, mark: str, stderr_log: Path) -> RunningProcess:
+        """Return a process that an earlier daemon started, and that listens on the control socket."""
+        ...
+
+    async def end_family(self, leader: ProcessIdentity, mark: str | None, *, term_s: float, kill_s: float) -> None:
+        """End it and what it started, within the two deadlines; also where it is gone already."""
+        ...
+
 
 class RealMachine:
     """This one."""
@@ -63,3 +79,21 @@ class RealMachine:
         if process.pipes is not None:
             return StdioLink(process.pipes.to_codex, process.pipes.from_codex)
         return await connect_control_socket(nursery, socket)
+
+    def is_alive(self, identity: ProcessIdentity) -> bool:
+        return is_alive(identity)
+
+    async def is_ours(self, identity: ProcessIdentity, mark: str, socket: Path | None) -> bool:
+        return await trio.to_thread.run_sync(_is_ours, identity, mark, socket)
+
+    def adopt(self, identity: ProcessIdentity, mark: str, stderr_log: Path) -> RunningProcess:
+        return adopt(identity, mark, stderr_log)
+
+    async def end_family(self, leader: ProcessIdentity, mark: str | None, *, term_s: float, kill_s: float) -> None:
+        await end_family(leader, mark, term_s=term_s, kill_s=kill_s)
+
+
+def _is_ours(identity: ProcessIdentity, mark: str, socket: Path | None) -> bool:
+    if identity in set(find_marked(mark)):
+        return True
+    return socket is not None and identity in set(find_listening(socket))

@@ -24,9 +24,9 @@ from termald.codex.binary import CodexBinary
 from termald.codex.errors import CodexFault
 from termald.codex.handshake import ServerInfo
 from termald.codex.hooks import ExitCause, RuntimeExit, RuntimeHooks, RuntimeStatus
-from termald.codex.identity import ProcessIdentity, find_listening, find_marked, is_alive
+from termald.codex.identity import ProcessIdentity
 from termald.codex.machine import Machine, RealMachine, RunningProcess
-from termald.codex.process import ExitReport, Launch, Transport, adopt, end_family
+from termald.codex.process import ExitReport, Launch, Transport
 from termald.codex.runtime import Runtime, Terms
 from termald.codex.stderr import StderrFile
 from termald.limits import CodexLimits
@@ -279,31 +279,34 @@ class Supervisor:
         It was never used: the record comes before the first link.
         """
         for stray in await self._world.machine.listening(self._socket):
-            await end_family(stray, None, term_s=self._terms.term_s, kill_s=self._terms.kill_s)
+            await self._world.machine.end_family(stray, None, term_s=self._terms.term_s, kill_s=self._terms.kill_s)
 
     # --- an earlier daemon's process ---
 
     async def _take_over(self, record: RuntimeRecord) -> Runtime | None:
         """Adopt the recorded process if it lives and is what we would start; else see to it that it is gone."""
-        identity = ProcessIdentity(record.pid, record.start_time)
-        if not is_alive(identity):
+        machine, identity = self._world.machine, ProcessIdentity(record.pid, record.start_time)
+        if not machine.is_alive(identity):
             # Also where somebody else has the number by now: what the dead one left behind is known by its mark.
             await self._close(identity, record, "gone", "it ended while no daemon was there")
             return None
-        if not await trio.to_thread.run_sync(_is_ours, identity, record):
+        socket = Path(record.socket) if record.socket is not None else None
+        if not await machine.is_ours(identity, record.runtime_id, socket):
             self._exited(_exit_of(record, "gone", "what has its number now carries no mark of ours"))
             return None
         if record.transport == "unix" and record.socket == str(self._socket):
             if record.codex_home == str(self._plan.codex_home):
                 self._starts = 1
-                return self._runtime_of(adopt(identity, record.runtime_id, self._stderr_log), record, adopted=True)
+                process = machine.adopt(identity, record.runtime_id, self._stderr_log)
+                return self._runtime_of(process, record, adopted=True)
             await self._close(identity, record, "not-adoptable", f"it serves {record.codex_home}")
         else:
             await self._close(identity, record, "not-adoptable", "an earlier daemon held its only connection")
         return None
 
     async def _close(self, identity: ProcessIdentity, record: RuntimeRecord, cause: ExitCause, reason: str) -> None:
-        await end_family(identity, record.runtime_id, term_s=self._terms.term_s, kill_s=self._terms.kill_s)
+        machine, terms = self._world.machine, self._terms
+        await machine.end_family(identity, record.runtime_id, term_s=terms.term_s, kill_s=terms.kill_s)
         said = StderrFile(self._stderr_log).tail() if record.transport == "unix" else ()
         self._exited(_exit_of(record, cause, reason, said))
 
@@ -339,10 +342,3 @@ class _Rest(msgspec.Struct, frozen=True):
 def _exit_of(record: RuntimeRecord, cause: ExitCause, reason: str, said: tuple[str, ...] = ()) -> RuntimeExit:
     report = ExitReport(stderr_tail=said)
     return RuntimeExit(runtime_id=record.runtime_id, cause=cause, reason=reason, report=report)
-
-
-def _is_ours(identity: ProcessIdentity, record: RuntimeRecord) -> bool:
-    """Say whether a process still is the app-server that was recorded: by its mark, or by what it was told."""
-    if identity in set(find_marked(record.runtime_id)):
-        return True
-    return record.socket is not None and identity in set(find_listening(Path(record.socket)))

@@ -129,6 +129,18 @@ class MemoryMachine:
             nursery.start_soon(self._live, self.processes[number], link, self._lifetimes_s[number])
         return link
 
+    def is_alive(self, identity: ProcessIdentity) -> bool:
+        raise AssertionError("no earlier daemon left a process here")
+
+    async def is_ours(self, identity: ProcessIdentity, mark: str, socket: Path | None) -> bool:
+        raise AssertionError("no earlier daemon left a process here")
+
+    def adopt(self, identity: ProcessIdentity, mark: str, stderr_log: Path) -> RunningProcess:
+        raise AssertionError("no earlier daemon left a process here")
+
+    async def end_family(self, leader: ProcessIdentity, mark: str | None, *, term_s: float, kill_s: float) -> None:
+        raise AssertionError("nothing here starts anything of its own")
+
     async def _live(self, process: MemoryProcess, link: MemoryLink, lifetime_s: float) -> None:
         await trio.sleep(lifetime_s)
         process.die(code=1)
