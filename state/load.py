@@ -117,6 +117,7 @@ def read_runtime(db: apsw.Connection) -> RuntimeRecord | None:
 
 def _bundles(db: apsw.Connection, names: Iterable[SessionId]) -> tuple[SessionBundle, ...]:
     sessions = SESSIONS.find(db, "id = ?", _names(names))
+    # Of a killed one nothing else is looked up: its bundle is the tombstone.
     living = [(session.id,) for session in sessions if session.killed_at_ms is None]
     prompts = _by_session(PROMPTS.find(db, f"session_id = ? AND {PROMPT_UNFINISHED} ORDER BY position", living))
     items = _by_session(ITEMS.find(db, "session_id = ? AND state = 'open' ORDER BY first_seq", living))
@@ -130,9 +131,7 @@ def _bundles(db: apsw.Connection, names: Iterable[SessionId]) -> tuple[SessionBu
         db.executemany("SELECT session_id, max(position) + 1 FROM prompts WHERE session_id = ? GROUP BY 1", living)
     )
     return tuple(
-        SessionBundle(session=session)
-        if session.killed_at_ms is not None
-        else SessionBundle(
+        SessionBundle(
             session=session,
             prompts=prompts.get(session.id, ()),
             next_position=positions.get(session.id, 0),

@@ -43,8 +43,8 @@ class StateLock:
 def hold_state(folder: Path) -> Iterator[StateLock]:
     """Hold the folder's lock; never waits. Errors: `StateLocked`, `StoreIOError`."""
     try:
-        # Not inherited over exec, or a Codex that outlives us would keep the folder locked.
-        fd = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # Python opens it so that no child inherits it: a Codex that outlives us would keep the folder locked.
+        fd = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise StoreIOError(f"{folder / LOCK_NAME} cannot be opened: {error}") from error
     try:

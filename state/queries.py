@@ -205,7 +205,6 @@ def read_events(
             found.append(EVENTS.read(row))
             if len(found) == limit:
                 break
-    rows.close(force=True)
     return EventPage(events=tuple(found), through=through)
 
 

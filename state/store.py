@@ -131,7 +131,7 @@ def _make_file(path: Path) -> None:
     try:
         if not (path.exists() and path.stat().st_size) and log.exists() and log.stat().st_size:
             raise StateForeign(f"{path} is gone, {log.name} is not: restore a copy, or move the log away to begin anew")
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         raise StoreIOError(f"{path} cannot be made: {error}") from error
 

@@ -39,6 +39,7 @@ from state.records import (
 )
 from state.schema import migrate, released_steps, tune_writer
 from state.store import Store, open_store
+from state.worker import STATEMENTS_CACHED
 
 R = TypeVar("R", bound=Record)
 
@@ -56,7 +57,7 @@ async def store_with(folder: Path, *batches: Changes) -> AsyncIterator[Store]:
 
 def memory_database() -> apsw.Connection:
     """Return a connection that is tuned and migrated as the store's own, on a database in memory."""
-    db = apsw.Connection(":memory:")
+    db = apsw.Connection(":memory:", statementcachesize=STATEMENTS_CACHED)
     tune_writer(db)
     migrate(db, released_steps())
     return db

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store.builders import changed, event, ignored, prompt, session, store_with, turn, wanted
+from store.builders import changed, event, ignored, memory_database, prompt, session, store_with, turn, wanted
 
-from state.errors import StoreRefused
+from state import queries
+from state.errors import StoreRefused, translated
 from state.records import Changes, ThreadId
+from state.rows import EVENTS
 from state.store import Store
 
 
@@ -60,6 +62,11 @@ async def test_a_kill_ignores_and_a_claim_unignores_in_one_batch(tmp_path: Path)
         await store.commit(
             Changes(sessions=(session("s2", thread_id=ThreadId("T2")),), unignored=(ThreadId("T2"),)), sync=True
         )
+        # The killed one's thread is free for whoever comes, in the same batch as well.
+        heir, owner = session("s4", thread_id=ThreadId("T3")), session("s3", thread_id=ThreadId("T3"))
+        await store.commit(Changes(sessions=(owner,)), sync=False)
+        await store.commit(Changes(sessions=(heir, changed(owner, killed_at_ms=9))), sync=True)
+        assert [bundle.session for bundle in (await store.load(wanted(threads=["T3"]))).bundles] == [heir]
         # Let go and given up while empty; an entry that is there already is refreshed.
         await store.commit(
             Changes(sessions=(session("s2"),), ignored=(ignored("T2"), ignored("T1", last_seen_ms=4))), sync=True
@@ -102,3 +109,22 @@ async def test_the_sequence_has_no_gap_and_no_double(tmp_path: Path, seqs: tuple
         assert (await store.load(wanted("s1"))).bundles == ()
         await store.commit(Changes(events=(event(4), event(5))), sync=True)
         assert (await store.boot()).next_seq == 6
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("DELETE FROM events WHERE seq = 3", "the newest event is kept"),
+        ("DELETE FROM events", "the newest event is kept"),
+        ("UPDATE events SET seq = 9 WHERE seq = 3", "keeps its number"),
+    ],
+)
+def test_no_number_of_the_log_is_used_twice(sql: str, why: str) -> None:
+    """I11: whatever will once prune the log leaves its newest event, or the next one gets a number that was seen."""
+    db = memory_database()
+    EVENTS.append(db, [event(1), event(2), event(3)])
+    with pytest.raises(StoreRefused, match=why), translated("pruning"):
+        db.execute(sql)
+    db.execute("DELETE FROM events WHERE seq < 3")
+    assert queries.read_event_bounds(db) == (3, 3)
+    db.close()

@@ -19,6 +19,7 @@ async def replay(store: Store, after: int, limit: int, **asked: Any) -> list[int
     seqs: list[int] = []
     at = Seq(after)
     while (page := await store.events(at, limit, **asked)).through > at:
+        assert len(page.events) <= limit
         seqs.extend(one.seq for one in page.events)
         at = page.through
     return seqs

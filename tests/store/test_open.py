@@ -7,14 +7,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import apsw
 import pytest
+import trio
 from store.builders import batch_of, session, store_with
 from store.power import Disk, everything
+from trio.testing import wait_all_tasks_blocked
 
 from state.errors import StateForeign, StateLocked, StateTooNew, StoreBusy, StoreCorrupt, StoreError, StoreIOError
+from state.records import SessionId
 from state.schema import APPLICATION_ID, Step, migrate, released_steps, shape, tune_writer, use_wal, version_of_ours
 from state.store import DATABASE_NAME, open_store
 from state.views import SessionFilter
@@ -64,16 +68,31 @@ async def test_a_second_daemon_is_told_who_the_first_is(tmp_path: Path) -> None:
 
 
 async def test_a_killed_daemon_holds_nothing(tmp_path: Path) -> None:
-    """The kernel lets go; its text stays, and must not keep anybody out."""
-    with holder(tmp_path) as first:
-        with pytest.raises(StateLocked, match=f"in use by process {first.pid}; stop it"):
-            async with open_store(tmp_path):
-                pass
+    """The kernel lets go; its text stays, and must neither keep anybody out nor be taken for the next one's."""
+    with holder(tmp_path, "http://127.0.0.1:8787") as first:
         first.send_signal(signal.SIGKILL)
         first.wait()
         assert str(first.pid) in (tmp_path / "termald.lock").read_text()
         async with open_store(tmp_path) as store:
             assert store.host.epoch == 2
+            with pytest.raises(StateLocked, match=f"in use by process {os.getpid()}; stop it"):
+                async with open_store(tmp_path):
+                    pass
+
+
+def child_with_all_descriptors() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)
+
+
+async def test_a_child_that_outlives_the_daemon_holds_nothing(tmp_path: Path) -> None:
+    """Codex is such a child, and is meant to."""
+    async with open_store(tmp_path):
+        child = child_with_all_descriptors()
+    with child:
+        async with open_store(tmp_path) as store:
+            assert store.host.epoch == 2
+        assert child.poll() is None
+        child.kill()
 
 
 async def test_a_holder_that_has_not_said_who_it_is_still_holds(tmp_path: Path) -> None:
@@ -227,6 +246,18 @@ async def test_another_tool_may_hold_the_database_for_a_while(folder: Path, monk
         other.execute("ROLLBACK")
         other.close()
         await store.commit(batch_of(session("new")), sync=True)
+
+
+async def test_a_tool_that_lets_go_in_time_is_waited_for(folder: Path) -> None:
+    other = apsw.Connection(str(folder / DATABASE_NAME))
+    async with open_store(folder) as store:
+        other.execute("BEGIN IMMEDIATE")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(store.commit, batch_of(session("new")), sync=True))
+            await wait_all_tasks_blocked(0.05)  # the commit stands before the locked database
+            other.execute("ROLLBACK")
+        assert await store.session(SessionId("new")) is not None
+    other.close()
 
 
 # --- migrations ---

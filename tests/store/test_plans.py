@@ -9,12 +9,13 @@ from typing import Any
 
 import apsw
 import pytest
-from store.builders import EVERYTHING, memory_database, wanted
+from store.builders import EVERYTHING, memory_database, session, wanted
 
 from state import queries
 from state.apply import apply
 from state.load import read_boot, read_wanted
 from state.records import ItemId, PromptId, RequestId, Seq, SessionId, ThreadId, TurnId
+from state.rows import SESSIONS
 from state.views import ItemCursor, PromptCursor, RequestCursor, SessionCursor, SessionFilter, ThreadCursor, TurnCursor
 
 S, T, AT = SessionId("s"), TurnId("t"), Seq(1)
@@ -88,3 +89,23 @@ def test_nothing_is_scanned_or_sorted(ask: Ask) -> None:
     ]
     db.close()
     assert not wrong
+
+
+def test_a_statement_is_prepared_once() -> None:
+    """Unless told otherwise SQLite looks at bound values for a better plan, and prepares anew for each."""
+    db = memory_database()
+    looked_at: list[str | None] = []
+
+    def authorize(_: int, name: str | None, *__: str | None) -> int:
+        looked_at.append(name)  # asked while a statement is prepared, and only then
+        return apsw.SQLITE_OK
+
+    db.authorizer = authorize
+    SESSIONS.put(db, [session(f"s{at}") for at in range(50)])
+    everyone = wanted(*(f"s{at}" for at in range(50)))
+    read_wanted(db, everyone)
+    assert "prompts" in looked_at
+    looked_at.clear()
+    read_wanted(db, everyone)
+    assert looked_at == []
+    db.close()

@@ -4,6 +4,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import apsw
 import pytest
 import trio
 from store.builders import (
@@ -20,8 +21,10 @@ from store.builders import (
     turn,
 )
 
+from state import queries
+from state.apply import apply
 from state.records import Changes, PromptId, RequestId, SessionId, ThreadClass, ThreadId, TurnId
-from state.store import Store, open_store
+from state.store import DATABASE_NAME, Store, open_store
 from state.views import Cursor, Page, SessionFilter, SessionView
 
 T = TypeVar("T")
@@ -34,11 +37,13 @@ class Turner(Protocol[T]):
 
 
 async def all_pages(turn_page: Turner[T], limit: int) -> list[T]:
-    """Return every row, having checked that each page but the last is full and that the last says so."""
+    """Return every row, having checked that each page but the last is full, that the last says so, and that none of
+    them was promised and is empty."""
     rows: list[T] = []
     after: Cursor | None = None
     while True:
         page = await turn_page(after=after, limit=limit)
+        assert page.rows or after is None
         rows.extend(page.rows)
         if page.next is None:
             return rows
@@ -249,6 +254,27 @@ async def test_the_ignore_set_is_paged(tmp_path: Path) -> None:
         first = await store.ignored(limit=2)
         await store.commit(Changes(unignored=(ThreadId("T0"), ThreadId("T1")), ignored=(ignored("T00"),)), sync=False)
         assert (await store.ignored(after=first.next, limit=10)).rows == entries[2:]
+
+
+async def test_a_commit_in_the_middle_of_a_snapshot_is_not_in_it(tmp_path: Path) -> None:
+    """Or a client would show a session as it is at 2 and then hear of 2 once more, or show it as at 1 and miss 2."""
+    async with store_with(tmp_path, Changes(sessions=(session("s1", message_count=1),), events=(event(1),))):
+        path = str(tmp_path / DATABASE_NAME)
+        reader, writer = apsw.Connection(path), apsw.Connection(path)
+        later = [Changes(sessions=(session("s1", message_count=2),), events=(event(2),))]
+
+        def commit_before_the_last_part(_: apsw.Cursor, sql: str, __: Any) -> bool:
+            if "max(seq)" in sql:
+                apply(writer, later.pop(), True)
+            return True
+
+        reader.exec_trace = commit_before_the_last_part
+        first = queries.read_snapshot(reader)
+        reader.exec_trace = None
+        second = queries.read_snapshot(reader)
+        reader.close()
+        writer.close()
+    assert [(one.last_seq, one.sessions[0].record.message_count) for one in (first, second)] == [(1, 1), (2, 2)]
 
 
 # --- beside the writer ---
