@@ -10,7 +10,7 @@ what: no new turns, then Codex (ended, or left), then the streams and connection
 import importlib.metadata
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,8 +18,9 @@ import msgspec
 import structlog
 import trio
 
-from state.records import BootImage, Host, RuntimeId, Seq, SessionId
+from state.records import BootImage, EventRecord, Host, RuntimeId, Seq, SessionId
 from state.store import Store, open_store
+from termald import journal
 from termald.api.app import build_api
 from termald.api.gate import Gate
 from termald.api.listeners import Listener, open_tcp_listener, open_unix_listener
@@ -95,7 +96,7 @@ class Daemon:
         self._writer = Writer(
             State.boot(image, core_limits(settings)),
             store,
-            publish=self._hub.publish,
+            publish=self._publish,
             send=self._send,
             restart=self._restart,
             new_session_id=lambda: SessionId(outside.new_id()),
@@ -127,6 +128,10 @@ class Daemon:
             page_threads=settings.discovery.page_threads,
             scan=outside.scan,
         )
+
+    def _publish(self, events: Sequence[EventRecord]) -> None:
+        self._hub.publish(events)
+        journal.write(events)
 
     # The writer is made before these two, for both put into its inbox.
     def _send(self, frame: Frame) -> None:
