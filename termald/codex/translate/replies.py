@@ -46,6 +46,8 @@ Refusal = Literal[
 _TEXTS: Final[tuple[tuple[Refusal, re.Pattern[str]], ...]] = (
     ("no_rollout", re.compile(r"^no rollout found for thread id ")),
     ("no_rollout", re.compile(r"^thread \S+ is not materialized yet")),
+    # What a resume without turns, and a read of turns, meet between the first turn's acknowledgement and its rollout.
+    ("no_rollout", re.compile(r"^list_turns is not supported yet")),
     ("thread_not_found", re.compile(r"^thread not (?:found|loaded): ")),
     ("active_writer", re.compile(r"^thread \S+ already has an active writer")),
     ("archived", re.compile(r"^session \S+ is archived\.")),
