@@ -18,6 +18,7 @@ import msgspec
 import structlog
 import trio
 
+from state.errors import StoreStuck
 from state.records import BootImage, EventRecord, Host, RuntimeId, Seq, SessionId
 from state.store import Store, open_store
 from termald import journal
@@ -50,6 +51,9 @@ from termald.writer import Frame, Writer
 
 log = structlog.get_logger()
 
+STUCK_STATUS = 74
+"""The exit status where the state's disk hangs: EX_IOERR of sysexits.h, for whoever restarts us."""
+
 TURNS_END_S = 3.0
 """How long a planned stop waits for interrupted turns to say that they ended; an interrupt was measured to take 15
 ms."""
@@ -72,7 +76,14 @@ async def run(settings: Settings, *, ready: Callable[[ReadyInfo], None]) -> int:
     make_private(settings.runtime.dir)
     async with open_store(settings.state.dir) as store:
         daemon = Daemon(settings, store, await store.boot())
-        await daemon.run(ready)
+        try:
+            await daemon.run(ready)
+        except* StoreStuck as stuck:
+            # A write hangs in the kernel, with its outcome unknown. Its thread cannot be joined, so an orderly end
+            # would hang as well; the
+            # next start reads the truth, and adopts the Codex that goes on meanwhile.
+            log.critical("a write hangs; ending at once", reason=str(stuck.exceptions[0]))
+            os._exit(STUCK_STATUS)
     return 0
 
 
