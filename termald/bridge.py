@@ -6,8 +6,10 @@ from typing import Any, Final, Literal
 
 import msgspec
 import structlog
+import trio
 from msgspec.structs import replace
 
+from state.errors import StoreError, StoreStuck
 from state.records import LinkId, RuntimeId, RuntimeRecord
 from state.store import Store
 from termald.codex.hooks import LinkUp as CodexLinkUp
@@ -24,6 +26,9 @@ _TOLD: Final[dict[RuntimeState, News]] = {
     "backoff": "backoff",
     "broken": "broken",
 }
+
+PERSIST_PAUSE_S: Final = 1.0
+"""Between two tries to write a process's record: a full disk is freed by a person."""
 
 
 def exit_fields(exit_: RuntimeExit) -> dict[str, Any]:
@@ -59,8 +64,18 @@ class Bridge:
         self._state: RuntimeState = "stopped"
 
     async def persist(self, record: RuntimeRecord) -> None:
-        """Write the process's record, synced, before it is used (BOOT-10)."""
-        await self._store.put_runtime(record)
+        """Write the process's record, synced, before it is used (BOOT-10). A disk that takes nothing is waited for:
+        until then nothing can be
+        promised either, and a process that is in no record must not be used."""
+        while True:
+            try:
+                await self._store.put_runtime(record)
+                break
+            except StoreStuck:
+                raise
+            except StoreError as error:
+                log.warning("the process's record cannot be written", reason=str(error), slug=error.slug)
+                await trio.sleep(PERSIST_PAUSE_S)
         self._records[record.runtime_id] = record
 
     def on_status(self, status: RuntimeStatus) -> None:

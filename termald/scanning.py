@@ -14,6 +14,7 @@ import structlog
 import trio
 
 from discovery.scanner import Emit, KnownStamps, ScanReport, scan
+from state.errors import StoreError, StoreStuck
 from state.records import KnownThread, ThreadId, Wanted
 from state.store import Store
 from termald.core.inputs import ScanNews, ThreadsSeen
@@ -87,7 +88,17 @@ class ScanService:
         while True:
             await self._wanted.wait()
             self._wanted = trio.Event()
-            await self._scan_all()
+            try:
+                await self._scan_all()
+            except StoreStuck:
+                raise
+            except StoreError as error:
+                # The next scan starts over; nothing was decided on what could not be compared.
+                log.warning("the scan was given up", reason=str(error), slug=error.slug)
+                started = self._view.started_at_ms
+                self._view = DiscoveryView(
+                    status="failed", started_at_ms=started, finished_at_ms=self._now_ms(), reason=str(error)
+                )
 
     async def _scan_all(self) -> None:
         started = self._now_ms()

@@ -139,7 +139,8 @@ async def test_second_term_is_sent_to_one_that_only_drains(tmp_path: Path) -> No
 
 async def test_family_that_ignores_term_is_killed_within_the_deadlines(tmp_path: Path) -> None:
     """RUNTIME-14: children in sessions of their own, and what those start while they are being killed."""
-    script = "trap '' TERM; setsid sh -c 'while :; do sleep 600 & sleep 0.02; done' & echo ready >&2; while :; do sleep 0.02; done"
+    children = "setsid sh -c 'while :; do sleep 600 & sleep 0.02; done' &"
+    script = f"trap '' TERM; {children} echo ready >&2; while :; do sleep 0.02; done"
     async with running(tmp_path, script) as process:
         began = trio.current_time()
         assert await process.end(term_s=0.2, kill_s=5) == frozenset()
