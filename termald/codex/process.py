@@ -75,8 +75,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 class Pipes(msgspec.Struct, frozen=True):
     """Our ends of a process's standard input and output."""
 
-    to_codex: trio.lowlevel.FdStream
-    from_codex: trio.lowlevel.FdStream
+    to_codex: trio.abc.SendStream
+    from_codex: trio.abc.ReceiveStream
 
 
 class CodexProcess:
