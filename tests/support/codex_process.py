@@ -2,14 +2,14 @@
 
 It shares no code with termald's own codex room on purpose. It knows the framing (one JSON value a line) and the
 handshake, keeps everything that Codex says in the order in which it came, and ends the whole process group. Everything
-else is up to the test.
+else is up to the test. `codex_socket` drives the other transport, with the same `CodexConnection`.
 """
 
 import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,24 +76,29 @@ class Turn(msgspec.Struct, frozen=True):
         return "\n".join(item["text"] for item in self.items("agentMessage"))
 
 
-class CodexProcess:
-    """One app-server. `messages` is all that it sent by itself (notifications and requests), oldest first."""
+class CodexConnection:
+    """A conversation with an app-server. `messages` is all that it sent by itself (notifications and requests), oldest
+    first. How a frame travels is the subclass's: `write` for one way, `_take` and `_close` for the other."""
 
-    def __init__(self, process: trio.Process, stderr: Path) -> None:
-        self.process = process
+    def __init__(self, stderr: Path) -> None:
         self.messages: list[Message] = []
         self.version = ""  # such as 0.171.0, once initialized
         self._stderr = stderr
-        self._writing = trio.Lock()
         self._next_id = 0
-        self._replies: dict[int, Message] = {}
+        self._replies: dict[int | str, Message] = {}
         self._news = trio.Event()
         self._is_closed = False
 
-    @property
-    def pid(self) -> int:
-        """The process id, which is the group's too."""
-        return self.process.pid
+    async def write(self, frame: bytes) -> None:
+        """Send these bytes as one frame, sensible or not."""
+        raise NotImplementedError
+
+    async def initialize(self) -> None:
+        """Shake hands, with the experimental part of the protocol."""
+        client = {"name": "termald-tests", "version": "0"}
+        answer = await self.request("initialize", {"clientInfo": client, "capabilities": {"experimentalApi": True}})
+        self.version = answer["userAgent"].split("/")[1].split(" ")[0]
+        await self.notify("initialized")
 
     def stderr(self) -> str:
         """What it wrote to standard error so far."""
@@ -104,22 +109,28 @@ class CodexProcess:
 
         Errors: `CodexRefusal` with Codex's own code and message; `AssertionError` when there is no answer in time.
         """
+        return await self.reply_to(await self.ask(method, params), method, deadline_s=deadline_s)
+
+    async def ask(self, method: str, params: Message | None = None) -> int:
+        """Ask, and return the number under which the reply will come."""
         number, self._next_id = self._next_id, self._next_id + 1
-        await self._write({"id": number, "method": method, "params": params or {}})
-        reply: Message = await self._until(
-            lambda: self._replies.pop(number, None), f"the answer to {method}", deadline_s
-        )
+        await self.write(msgspec.json.encode({"id": number, "method": method, "params": params or {}}))
+        return number
+
+    async def reply_to(self, number: int | str, what: str, *, deadline_s: float = DEADLINE_S) -> Any:
+        """Wait for the reply under this number and return the result. `what` was asked, and errors are as `request`."""
+        reply: Message = await self._until(lambda: self._replies.pop(number, None), f"the answer to {what}", deadline_s)
         if "error" in reply:
             raise CodexRefusal(reply["error"])
         return reply["result"]
 
     async def notify(self, method: str, params: Message | None = None) -> None:
         """Tell it something."""
-        await self._write({"method": method, "params": params or {}})
+        await self.write(msgspec.json.encode({"method": method, "params": params or {}}))
 
     async def answer(self, request: Message, result: Message) -> None:
         """Answer a request that Codex made."""
-        await self._write({"id": request["id"], "result": result})
+        await self.write(msgspec.json.encode({"id": request["id"], "result": result}))
 
     async def wait_for(
         self,
@@ -158,7 +169,8 @@ class CodexProcess:
             return bool(params["threadId"] == thread_id and params["turn"]["id"] == turn_id)
 
         end = await self.wait_for("turn/completed", is_end, deadline_s=deadline_s)
-        started = next(n for n, m in enumerate(self.messages) if m["method"] == "turn/started" and is_end(m["params"]))
+        starts = (n for n, m in enumerate(self.messages) if m["method"] == "turn/started" and is_end(m["params"]))
+        started = next(starts, 0)  # who joined later has not heard it
         own = [m for m in self.messages[started:] if m.get("params", {}).get("threadId") == thread_id]
         own = own[: own.index(end) + 1]
         turn = end["params"]["turn"]
@@ -169,32 +181,22 @@ class CodexProcess:
         turn_id = await self.start_turn(thread_id, text, **params)
         return await self.finish_turn(thread_id, turn_id, deadline_s=deadline_s)
 
-    async def read(self) -> None:
-        """Take in everything Codex says until it closes its output."""
-        assert self.process.stdout is not None
-        rest = b""
-        async for chunk in self.process.stdout:
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                self._take(msgspec.json.decode(line))
-            self._tell()
-        self._is_closed = True
+    def _take(self, frames: Iterable[bytes | str]) -> None:
+        for frame in frames:
+            message: Message = msgspec.json.decode(frame)
+            if "method" in message:
+                self.messages.append(message)
+            else:
+                self._replies[message["id"]] = message
         self._tell()
 
-    def _take(self, message: Message) -> None:
-        if "method" in message:
-            self.messages.append(message)
-        else:
-            self._replies[message["id"]] = message
+    def _close(self) -> None:
+        self._is_closed = True
+        self._tell()
 
     def _tell(self) -> None:
         news, self._news = self._news, trio.Event()
         news.set()
-
-    async def _write(self, message: Message) -> None:
-        assert self.process.stdin is not None
-        async with self._writing:
-            await self.process.stdin.send_all(msgspec.json.encode(message) + b"\n")
 
     async def _until(self, look: Callable[[], Message | None], what: str, deadline_s: float) -> Message:
         with trio.move_on_after(deadline_s):
@@ -207,6 +209,34 @@ class CodexProcess:
         why = "Codex closed its output" if self._is_closed else f"nothing in {deadline_s} s"
         heard = "\n".join(message["method"] for message in self.messages[-40:])
         raise AssertionError(f"waited for {what}: {why}. Last heard:\n{heard}\nstderr:\n{self.stderr()[-2000:]}")
+
+
+class CodexProcess(CodexConnection):
+    """An app-server on its pipes, and the one conversation that these allow."""
+
+    def __init__(self, process: trio.Process, stderr: Path) -> None:
+        super().__init__(stderr)
+        self.process = process
+        self._writing = trio.Lock()
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is the group's too."""
+        return self.process.pid
+
+    async def write(self, frame: bytes) -> None:
+        assert self.process.stdin is not None
+        async with self._writing:
+            await self.process.stdin.send_all(frame + b"\n")
+
+    async def read(self) -> None:
+        """Take in everything Codex says until it closes its output."""
+        assert self.process.stdout is not None
+        rest = b""
+        async for chunk in self.process.stdout:
+            *lines, rest = (rest + chunk).split(b"\n")
+            self._take(lines)
+        self._close()
 
 
 @contextlib.asynccontextmanager
@@ -231,11 +261,7 @@ async def open_codex(binary: Path, home: Path, *, options: Sequence[str] = ()) -
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(codex.read)
-            client = {"name": "termald-tests", "version": "0"}
-            asked = {"clientInfo": client, "capabilities": {"experimentalApi": True}}
-            answer = await codex.request("initialize", asked)
-            codex.version = answer["userAgent"].split("/")[1].split(" ")[0]
-            await codex.notify("initialized")
+            await codex.initialize()
             yield codex
             nursery.cancel_scope.cancel()
     finally:
