@@ -27,7 +27,7 @@ from termald.core.model import Call, Purpose
 from termald.core.refusals import problem
 from termald.core.work import Work
 
-ENTOMBED: Final[frozenset[Purpose]] = frozenset({"open_fresh", "open_known", "turn"})
+ENTOMBED: Final[frozenset[Purpose]] = frozenset({"open_fresh", "open_known", "turn", "steer"})
 """What leaves something behind in Codex when its reply is late."""
 
 
@@ -136,9 +136,12 @@ def refused(reply: CallRefused, call: Call) -> Failure:
         "input_too_large": "input-too-large",
     }.get(reply.refusal)
     if slug is None:
-        slug = {"open_fresh": "setup-refused", "open_known": "setup-refused", "turn": "turn-refused"}.get(
-            call.purpose, "codex-refused"
-        )
+        slug = {
+            "open_fresh": "setup-refused",
+            "open_known": "setup-refused",
+            "turn": "turn-refused",
+            "steer": "turn-refused",
+        }.get(call.purpose, "codex-refused")
     return Failure(
         how="refused",
         why=problem(slug, reply.message, codex_code=reply.code, codex_message=reply.message),

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from state.records import IdempotencyRecord, SessionId, SessionRecord
-from termald.core import log, prompts, setup
+from termald.core import log, prompts, setup, steering
 from termald.core.calls import open_call
 from termald.core.effects import (
     Answer,
@@ -151,6 +151,9 @@ def submit(work: Work, command: SubmitPrompt) -> None:
         work.refuse(command.ticket, "queue-full", f"{len(session.queue)} prompts wait in session {session.id!r}")
         return
     session, prompt = prompts.accept(work, session, command.prompt)
+    if command.prompt.mode == "replace":
+        steering.replace_all(work, session, prompt.id)
+        session = work.state.sessions[session.id]
     if session.record.paused and not session.record.resume_lost:
         session = work.put(with_record(session, paused=False))
     work.move_on(session.id)

@@ -64,6 +64,15 @@ class StartTurn(SessionOp, frozen=True, kw_only=True):
     prompt: PromptRecord
 
 
+class SteerTurn(SessionOp, frozen=True, kw_only=True):
+    """Add a prompt to the turn that runs. After the commit that marks it `sent`; refused if another turn is active by
+    then."""
+
+    thread: ThreadId
+    turn: TurnId
+    prompt: PromptRecord
+
+
 class Interrupt(SessionOp, frozen=True, kw_only=True):
     """End a turn that was seen active."""
 

@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from state.records import DisposalRecord, ThreadId
-from termald.core import disposal, log, prompts, requests, setup, turns
+from termald.core import disposal, interrupts, log, prompts, requests, setup, turns
 from termald.core.calls import Failure, close_call, open_call
 from termald.core.effects import EndTools, InterruptAnswer, KillAnswer, SessionAnswer, Unsubscribe
 from termald.core.inputs import (
@@ -50,7 +50,7 @@ def interrupt_now(work: Work, session: Session) -> bool:
         session = work.put(replace(session, outgoing=replace(session.outgoing, interrupt=True)))
         work.promise()
     if session.turn is not None:
-        turns.interrupt(work, session)
+        interrupts.want(work, session)
         return True
     if session.outgoing is not None:
         return True
@@ -139,6 +139,9 @@ def deadline(work: Work, timer: EndingDeadline) -> None:
         return
     if session.outgoing is not None:
         session = uncertain_again(work, session)
+    for one in session.steering:
+        session = prompts.insert(work, session, one.prompt)
+    session = work.put(replace(session, steering=()))
     if session.turn is not None:
         message = "the interrupt was not confirmed in time"
         session = turns.finish(work, session, "cancelled", message=message, reconciled=True)
@@ -149,8 +152,8 @@ def uncertain_again(work: Work, session: Session) -> Session:
     """The outgoing prompt's outcome is unknown: it goes back to the head of the queue, past `queued`, and is read
     before it is used."""
     assert session.outgoing is not None
-    queue = (session.outgoing.prompt, *session.queue)
-    return work.put(replace(session, outgoing=None, queue=queue))
+    prompt = session.outgoing.prompt
+    return prompts.insert(work, work.put(replace(session, outgoing=None)), prompt)
 
 
 def detach(work: Work, session: Session, reason: str) -> None:
@@ -236,6 +239,8 @@ def _remove(work: Work, session: Session) -> tuple[DisposalRecord, bool, CallId 
         session = turns.finish(work, session, "cancelled", message=why.message)
     if session.outgoing is not None:
         prompts.end(work, session, session.outgoing.prompt, "cancelled", why)
+    for one in session.steering:
+        prompts.end(work, session, one.prompt, "cancelled", why)
     session = prompts.end_queue(work, session, "cancelled", why)
     session = setup.abandon(work, session)
     for ticket in session.waiting:
@@ -243,7 +248,7 @@ def _remove(work: Work, session: Session) -> tuple[DisposalRecord, bool, CallId 
     session = with_record(
         session, status="closed", attachment=None, ending=None, waiting_on=None, killed_at_ms=work.at_ms
     )
-    session = replace(session, outgoing=None, waiting=(), reading=None, tools=None, reattach=False)
+    session = replace(session, outgoing=None, steering=(), waiting=(), reading=None, tools=None, reattach=False)
     session = work.put(session)
     for timer in ("ending", "prompt", "turn"):
         work.disarm(timer, session.id)

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from state.records import ItemRecord, Seq
-from termald.core import log, prompts, turns
+from termald.core import log, prompts, steering, turns
 from termald.core.inputs import ItemCompleted, ItemDelta, ItemStarted
 from termald.core.model import Session, with_record
 from termald.core.work import Work
@@ -127,5 +127,6 @@ def _see_prompt(work: Work, session: Session, notice: ItemStarted | ItemComplete
         turns.join(work, session, session.turn, prompt)
         return
     prompts.mark_recorded(work, session, prompt, notice.turn)
+    session = steering.recorded(work, session, prompt)
     if session.outgoing is not None and session.outgoing.prompt == prompt:
         turns.tie(work, session, session.outgoing, notice.turn)

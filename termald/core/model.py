@@ -37,7 +37,9 @@ from termald.core.effects import Op
 from termald.core.inputs import CallId, Ticket, TurnFailure
 
 InterruptState = Literal["none", "wanted", "sent", "acked", "unconfirmed"]
-Purpose = Literal["open_fresh", "open_known", "turn", "interrupt", "read", "end_tools", "unsubscribe", "dispose", "ask"]
+Purpose = Literal[
+    "open_fresh", "open_known", "turn", "steer", "interrupt", "read", "end_tools", "unsubscribe", "dispose", "ask"
+]
 DisposalStep = Literal["interrupt", "end_tools", "unsubscribe", "archive", "delete"]
 
 
@@ -58,12 +60,23 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
     interrupt: bool = False
 
 
+class Steering(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt that was written to join the active turn, and is not answered."""
+
+    prompt: PromptId
+    call: CallId
+    turn: TurnId
+
+
 class ActiveTurn(msgspec.Struct, frozen=True, kw_only=True):
     """The turn that runs. `seen_active`: Codex said so, hence an interrupt reaches it. `whole`: we heard it from its
     start."""
 
     record: TurnRecord
     prompts: tuple[PromptId, ...] = ()
+    steered: tuple[PromptId, ...] = ()
+    """Those of `prompts` that joined it while it ran: until they are seen recorded, the turn may end without having had
+    them."""
     open_items: tuple[ItemId, ...] = ()
     closed_items: tuple[ItemId, ...] = ()
     attempt: int = 1
@@ -89,6 +102,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     next_position: int = 0
     setup: Setup | None = None
     outgoing: Outgoing | None = None
+    steering: tuple[Steering, ...] = ()
     turn: ActiveTurn | None = None
     last_done: TurnRecord | None = None
     ended: tuple[TurnId, ...] = ()
@@ -119,7 +133,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def busy(self) -> bool:
         """Whether something runs or is about to."""
-        return self.setup is not None or self.outgoing is not None or self.turn is not None or bool(self.queue)
+        return bool(self.setup or self.outgoing or self.steering or self.turn or self.queue)
 
     @property
     def idle(self) -> bool:

@@ -81,6 +81,13 @@ def mark_recorded(work: Work, session: Session, prompt: PromptId, turn: TurnId) 
         log.prompt(work, session, record, "recorded")
 
 
+def insert(work: Work, session: Session, prompt: PromptId) -> Session:
+    """Put a prompt back into the queue, at the place that its acceptance gave it."""
+    position = work.prompt(prompt).position
+    before = tuple(other for other in session.queue if work.prompt(other).position < position)
+    return work.put(replace(session, queue=(*before, prompt, *session.queue[len(before) :])))
+
+
 def requeue(work: Work, prompt: PromptId) -> None:
     """It is known that Codex does not have it: it may be sent again."""
     work.put_prompt(replace(work.prompt(prompt), delivery="queued", turn_id=None))

@@ -8,7 +8,7 @@ resume the route stands from the claim on, and a turn started on it would race t
 """
 
 from state.records import SessionId
-from termald.core import ending, recovery, setup, turns
+from termald.core import ending, recovery, setup, steering, turns
 from termald.core.work import Work
 
 
@@ -26,9 +26,10 @@ def advance(work: Work, session_id: SessionId) -> None:
         return
     if not session.queue or session.record.paused or work.state.link.value is None or work.state.shutting_down.value:
         return
+    session = steering.join(work, session)
     if session.setup is not None:  # before the thread is looked at: SETUP-03
         return
-    if session.outgoing is not None or session.turn is not None or session.reading is not None:
+    if session.outgoing is not None or session.turn is not None or session.steering or session.reading is not None:
         return
     if recovery.head_uncertain(work, session):
         if session.looks == 0:

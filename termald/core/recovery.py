@@ -19,7 +19,20 @@ from state.records import (
     PromptId,
     TurnId,
 )
-from termald.core import disposal, ending, failures, items, log, looks, prompts, requests, setup, turns
+from termald.core import (
+    disposal,
+    ending,
+    failures,
+    interrupts,
+    items,
+    log,
+    looks,
+    prompts,
+    requests,
+    setup,
+    steering,
+    turns,
+)
 from termald.core.calls import Failure, close_call, open_call
 from termald.core.effects import OpenFresh, ReadTurns
 from termald.core.inputs import (
@@ -113,6 +126,7 @@ def _lose_call(work: Work, call: Call, why: Problem) -> None:
             log.session(work, session, "detached", reason=why.message)
     if session.outgoing is not None and session.outgoing.call == call.id:
         session = ending.uncertain_again(work, session)
+    session = steering.uncertain_again(work, session)
     if session.turn is not None and session.turn.id == call.turn and session.turn.interrupt == "sent":
         session = work.put(replace(session, turn=replace(session.turn, interrupt="wanted")))
     reading = None if session.reading == call.id else session.reading
@@ -315,6 +329,8 @@ def _found(work: Work, session: Session, prompt: PromptId, seen: SeenTurn) -> Se
     elif prompt in session.queue and work.prompt(prompt).delivery != "queued":
         session = work.put(replace(session, queue=tuple(other for other in session.queue if other != prompt), looks=0))
     else:
+        if prompt in work.state.prompts and session.turn is not None and prompt in session.turn.prompts:
+            prompts.mark_recorded(work, session, prompt, seen.turn)
         return session
     work.disarm("prompt", session.id)
     prompts.mark_recorded(work, session, prompt, seen.turn)
@@ -326,7 +342,7 @@ def _found(work: Work, session: Session, prompt: PromptId, seen: SeenTurn) -> Se
     elif session.turn.id == seen.turn:
         session = turns.join(work, session, session.turn, prompt)
     if outgoing is not None and outgoing.interrupt:
-        turns.interrupt(work, session)
+        interrupts.want(work, session)
     return work.state.sessions[session.id]
 
 
@@ -375,7 +391,7 @@ def _follow(work: Work, session: Session, listed: tuple[SeenTurn, ...]) -> Sessi
         return session
     if running is not None and running.turn == active.id:
         if active.interrupt in ("wanted", "unconfirmed"):
-            turns.send_interrupt(work, session)
+            interrupts.send(work, session)
         elif active.interrupt in ("sent", "acked"):
             looks.at_turn(work, session)
     elif not _listed(listed, active.id):

@@ -72,6 +72,7 @@ REFUSALS: dict[str, Meaning] = {
     "stopped": Meaning("conflict", "The session was stopped"),
     "closed": Meaning("conflict", "The session was closed"),
     "killed": Meaning("gone", "The session was killed"),
+    "replaced": Meaning("conflict", "Replaced by a later prompt"),
     "taken-back": Meaning("conflict", "The prompt was taken back"),
     "held": Meaning("conflict", "Held for a decision: it may already have run", retryable=True),
     # ours

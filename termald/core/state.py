@@ -243,6 +243,7 @@ def revive_session(bundle: SessionBundle) -> Session:
         else ActiveTurn(
             record=turn,
             prompts=tied,
+            steered=tuple(prompt.id for prompt in bundle.prompts if prompt.id in tied and not prompt.recorded),
             open_items=tuple(item.id for item in bundle.open_items if item.turn_id == turn.id),
             interrupt="wanted" if turn.interrupt_wanted else "none",
             whole=False,

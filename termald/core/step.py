@@ -16,12 +16,14 @@ from termald.core import (
     disposal,
     ending,
     inputs,
+    interrupts,
     log,
     queue,
     recovery,
     requests,
     routing,
     setup,
+    steering,
     turns,
 )
 from termald.core.effects import CodexAnswer, Effect
@@ -95,7 +97,7 @@ def _succeeded(work: Work, call: Call, reply: inputs.Reply) -> None:
         case inputs.ThreadOpened():
             setup.opened(work, call, reply)
         case inputs.TurnAccepted():
-            turns.accepted(work, call, reply)
+            (steering if call.purpose == "steer" else turns).accepted(work, call, reply)
         case inputs.TurnsRead():
             recovery.turns_read(work, call, reply)
         case inputs.CallDone():
@@ -107,7 +109,7 @@ def _succeeded(work: Work, call: Call, reply: inputs.Reply) -> None:
 def _done(work: Work, call: Call, reply: inputs.CallDone) -> None:
     match call.purpose:
         case "interrupt":
-            turns.interrupt_over(work, call, None)
+            interrupts.answered(work, call, None)
         case "end_tools":
             ending.tools_over(work, call, None)
         case "dispose":
@@ -126,10 +128,12 @@ def _failed(work: Work, call: Call, failure: calls.Failure) -> None:
             setup.failed(work, call, failure)
         case "turn":
             turns.refused(work, call, failure)
+        case "steer":
+            steering.refused(work, call, failure)
         case "read":
             recovery.read_failed(work, call, failure)
         case "interrupt":
-            turns.interrupt_over(work, call, failure)
+            interrupts.answered(work, call, failure)
         case "end_tools":
             ending.tools_over(work, call, failure)
         case "dispose":

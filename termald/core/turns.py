@@ -18,9 +18,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from state.records import Delivery, PromptId, TurnId, TurnRecord, TurnState
-from termald.core import disposal, failures, log, looks, prompts, requests
+from termald.core import disposal, failures, interrupts, log, looks, prompts, requests
 from termald.core.calls import Failure, close_call, entomb, open_call
-from termald.core.effects import Interrupt, StartTurn
+from termald.core.effects import StartTurn
 from termald.core.inputs import (
     TurnAccepted,
     TurnCompleted,
@@ -106,7 +106,7 @@ def tie(work: Work, session: Session, outgoing: Outgoing, turn: TurnId) -> None:
     else:
         session = join(work, session, active, outgoing.prompt)
     if outgoing.interrupt:
-        interrupt(work, session)
+        interrupts.want(work, session)
 
 
 def join(work: Work, session: Session, active: ActiveTurn, prompt: PromptId) -> Session:
@@ -152,11 +152,10 @@ def _not_executed(work: Work, session: Session, outgoing: Outgoing, failure: Fai
     elif failure.refusal == "thread_not_found" and prompt.attempts < TURN_ATTEMPTS_MAX:
         # Codex unloaded the thread: one resume, then the prompt once more (TURN-08).
         prompts.requeue(work, prompt.id)
-        session = unbind(work, replace(session, queue=(prompt.id, *session.queue)))
+        session = unbind(work, prompts.insert(work, session, prompt.id))
     elif failure.refusal == "overloaded":
         prompts.requeue(work, prompt.id)
-        session = work.put(replace(session, queue=(prompt.id, *session.queue)))
-        hold(work, session, failure.why)
+        hold(work, prompts.insert(work, session, prompt.id), failure.why)
     else:
         delivery: Delivery = "not_delivered" if failure.how == "unwritten" else "failed"
         session = work.put(with_record(session, last_error=failure.why))
@@ -235,9 +234,10 @@ def started(work: Work, session: Session, notice: TurnStarted) -> None:
     if session.outgoing is not None and session.outgoing.interrupt:
         # The answer that ties them has not come. Either this is the prompt's turn, or the prompt will steer it: it is
         # to end in both cases.
-        interrupt(work, session)
+        interrupts.want(work, session)
     elif session.turn is not None and session.turn.interrupt == "wanted":
-        send_interrupt(work, session)
+        interrupts.send(work, session)
+    work.move_on(session.id)
 
 
 def errored(work: Work, session: Session, notice: TurnErrored) -> None:
@@ -289,68 +289,6 @@ def news(work: Work, session: Session, notice: TurnNews) -> None:
         log.turn_news(work, found, notice.turn, notice.kind, notice.params_json)
 
 
-# --- the interrupt ---
-
-
-def interrupt(work: Work, session: Session) -> None:
-    """Want the active turn ended: written at once if it was seen active, kept until then if not.
-
-    Upstream: an interrupt sent before the turn is active is refused with "no active turn" and the turn runs on; sent on
-    `turn/started` it landed 20
-    times of 20. Hence kept, and sent when it is (STOP-02, STOP-03).
-    """
-    active = session.turn
-    if active is None or active.interrupt not in ("none", "wanted"):
-        return
-    record = replace(active.record, interrupt_wanted=True)
-    work.state.turns.put((session.id, record.id), record)
-    session = work.put(replace(session, turn=replace(active, record=record, interrupt="wanted")))
-    work.promise()
-    if active.seen_active:
-        send_interrupt(work, session)
-
-
-def send_interrupt(work: Work, session: Session) -> None:
-    """Write the interrupt of a turn that was seen active. Without a link it stays wanted and goes with the next
-    attach."""
-    active, attachment, thread = session.turn, session.record.attachment, session.record.thread_id
-    assert active is not None
-    assert thread is not None
-    if work.state.link.value is None or attachment is None or not work.bound(session):
-        return
-    work.put(replace(session, turn=replace(active, interrupt="sent")))
-    open_call(
-        work,
-        "interrupt",
-        Interrupt(attachment=attachment, thread=thread, turn=active.id),
-        deadline_ms=work.state.limits.ack_ms,
-        session=session.id,
-        attachment=attachment,
-        turn=active.id,
-        thread=thread,
-    )
-
-
-def interrupt_over(work: Work, call: Call, failure: Failure | None) -> None:
-    """The interrupt was answered, or was not. Only the turn's own end is the end: until then it is looked for (STOP-06,
-    STOP-07, STOP-08)."""
-    close_call(work, call)
-    session = work.accept(call.session, call.attachment)
-    if session is None or session.turn is None or session.turn.id != call.turn:
-        return
-    active = session.turn
-    if failure is None:
-        session = work.put(replace(session, turn=replace(active, interrupt="acked")))
-    elif failure.refusal == "no_active_turn" and not active.seen_active:
-        work.put(replace(session, turn=replace(active, interrupt="wanted")))
-        return
-    else:
-        session = work.put(replace(session, turn=replace(active, interrupt="unconfirmed")))
-        if failure.refusal not in ("no_active_turn", "turn_mismatch"):
-            log.notice(work, session, "turn-unconfirmed", f"the interrupt is unconfirmed: {failure.why.message}")
-    looks.at_turn(work, session)
-
-
 # --- the end ---
 
 
@@ -397,7 +335,8 @@ def finish(
 
     `requeue_unrecorded`: the process is gone, so that a prompt which was acknowledged but not seen recorded may be
     lost: it goes back to the head of
-    the queue as uncertain, and is read before it is used.
+    the queue as uncertain, and is read before it is used. So does one that was steered into the turn and not seen in it
+    (TURN-19).
     """
     active = session.turn
     assert active is not None, "I12: a turn ends once"
@@ -415,7 +354,11 @@ def finish(
         reconciled=reconciled,
     )
     work.state.turns.put((session.id, record.id), record)
-    uncertain = tuple(prompt for prompt in active.prompts if requeue_unrecorded and not work.prompt(prompt).recorded)
+    uncertain = tuple(
+        prompt
+        for prompt in active.prompts
+        if not work.prompt(prompt).recorded and (requeue_unrecorded or prompt in active.steered)
+    )
     for prompt in active.prompts:
         if prompt not in uncertain:
             _end_prompt(work, session, prompt, record)
@@ -429,7 +372,10 @@ def finish(
     )
     work.disarm("turn", session.id)
     ended = (*session.ended, record.id)[-ENDED_TURNS_MAX:]
-    return work.put(replace(session, turn=None, last_done=record, ended=ended, queue=(*uncertain, *session.queue)))
+    session = work.put(replace(session, turn=None, last_done=record, ended=ended))
+    for prompt in uncertain:
+        session = prompts.insert(work, session, prompt)
+    return session
 
 
 def _end_prompt(work: Work, session: Session, prompt: PromptId, turn: TurnRecord | None) -> None:

@@ -19,6 +19,7 @@ from termald.core.effects import (
     OpenKnown,
     ReadTurns,
     StartTurn,
+    SteerTurn,
     Unsubscribe,
 )
 
@@ -125,6 +126,15 @@ def _start_turn(op: StartTurn) -> tuple[str, Message]:
     )
 
 
+def _steer_turn(op: SteerTurn) -> tuple[str, Message]:
+    return "turn/steer", t.TurnSteerParams(
+        thread_id=op.thread,
+        expected_turn_id=op.turn,
+        input=msgspec.Raw(op.prompt.input_json.encode()),
+        client_user_message_id=op.prompt.id,
+    )
+
+
 def _collaboration(session: SessionRecord, prompt: PromptRecord) -> Any:
     model = prompt.model or session.model
     if prompt.interaction_mode is None or model is None:
@@ -171,6 +181,7 @@ _OPS: Final[dict[type[Op], Callable[[Any], tuple[str, Message]]]] = {
     OpenFresh: _open_fresh,
     OpenKnown: _open_known,
     StartTurn: _start_turn,
+    SteerTurn: _steer_turn,
     Interrupt: _interrupt,
     ReadTurns: _read_turns,
     EndTools: _end_tools,

@@ -68,6 +68,7 @@ item_head: Final = msgspec.json.Decoder(_Id).decode
 _decode_start: Final = msgspec.json.Decoder(t.ThreadStartResponse).decode
 _decode_resume: Final = msgspec.json.Decoder(t.ThreadResumeResponse).decode
 _decode_turn: Final = msgspec.json.Decoder(t.TurnStartResponse).decode
+_decode_steered: Final = msgspec.json.Decoder(t.TurnSteerResponse).decode
 _decode_turns: Final = msgspec.json.Decoder(t.ThreadTurnsListResponse).decode
 
 
@@ -192,6 +193,10 @@ def _turn(head: dict[str, Any], result: msgspec.Raw) -> Reply:
     return TurnAccepted(**head, turn=TurnId(_decode_turn(result).turn.id))
 
 
+def _steered(head: dict[str, Any], result: msgspec.Raw) -> Reply:
+    return TurnAccepted(**head, turn=TurnId(_decode_steered(result).turn_id))
+
+
 def _turns(head: dict[str, Any], result: msgspec.Raw) -> Reply:
     return TurnsRead(**head, turns=tuple(seen_turn(turn) for turn in _decode_turns(result).data))
 
@@ -200,5 +205,6 @@ _BY_PURPOSE: Final[dict[Purpose, Callable[[dict[str, Any], msgspec.Raw], Reply]]
     "open_fresh": _start,
     "open_known": _resume,
     "turn": _turn,
+    "steer": _steered,
     "read": _turns,
 }
