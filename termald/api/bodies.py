@@ -104,11 +104,8 @@ class SubmitPrompt(Body, frozen=True, kw_only=True):
 def new_prompt(body: SubmitPrompt, at: str = "#") -> NewPrompt:
     """Return the prompt for the core, under an id of its own. `at` points to where the prompt stands in the body.
 
-    Errors: `invalid-request` (empty input, a relative path), `input-too-large`, `mode-unsupported`.
+    Errors: `invalid-request` (empty input, a relative path), `input-too-large`.
     """
-    if body.mode not in (None, "queue", "reject"):
-        error = FieldError(pointer=f"{at}/mode", detail=f"mode: {body.mode!r} is not supported; use queue or reject")
-        raise ProblemError("mode-unsupported", error.detail, errors=[error])
     parts = [Text(text=body.input)] if isinstance(body.input, str) else body.input
     _check_parts(parts, f"{at}/input")
     return NewPrompt(

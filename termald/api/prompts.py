@@ -29,7 +29,6 @@ PREFIX: Final = "/api/sessions/{session_id:str}/prompts"
         "unsupported-media-type",
         "invalid-request",
         "input-too-large",
-        "mode-unsupported",
         "idempotency-mismatch",
         "unknown-session",
         "session-closed",

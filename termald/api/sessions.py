@@ -47,7 +47,6 @@ CwdFilter = Annotated[str | None, QueryParameter(name="cwd", description="Only t
         *_BODY,
         "cwd-missing",
         "input-too-large",
-        "mode-unsupported",
         "idempotency-mismatch",
         "session-exists",
         "thread-owned",

@@ -12,6 +12,8 @@ CAPABILITIES: Final = (
     "events.websocket",
     "prompts.queue",
     "prompts.reject",
+    "prompts.replace",
+    "prompts.steer",
     "requests.answer",
     "sessions.resumeCursor",
     "sessions.retry",

@@ -48,7 +48,6 @@ REFUSALS: dict[str, Meaning] = {
     "request-closed": Meaning("conflict", "The request is no longer open"),
     "decision-not-offered": Meaning("invalid", "The decision is not among those offered"),
     "idempotency-mismatch": Meaning("invalid", "The idempotency key was used with another request"),
-    "mode-unsupported": Meaning("invalid", "The prompt mode is not supported"),
     "input-too-large": Meaning("invalid", "The input is larger than Codex accepts"),
     "cwd-missing": Meaning("invalid", "The working folder does not exist"),
     # Codex's

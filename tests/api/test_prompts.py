@@ -88,10 +88,22 @@ async def test_more_text_than_codex_takes_is_refused_before_it_is_asked(api: Ser
     assert len(api.daemon.asked) == asked
 
 
-@pytest.mark.parametrize("mode", ["steer", "replace"])
-async def test_a_mode_that_is_not_there_yet_is_refused_and_not_queued(client: httpx.AsyncClient, mode: str) -> None:
-    response = await client.post(PROMPTS, json={"input": "x", "mode": mode})
-    assert problem_of(response, "mode-unsupported")["errors"][0]["pointer"] == "#/mode"
+async def test_replace_cancels_what_waits(client: httpx.AsyncClient) -> None:
+    first = (await client.post(PROMPTS, json={"input": "x"})).json()["prompt"]["id"]
+    assert (await client.post(PROMPTS, json={"input": "y", "mode": "replace"})).status_code == 202
+    prompts = {prompt["id"]: prompt for prompt in (await client.get(PROMPTS)).json()["data"]}
+    assert prompts[first]["state"] == "cancelled"
+    assert prompts[first]["error"]["slug"] == "replaced"
+
+
+async def test_a_steer_without_a_turn_waits_like_any_other(client: httpx.AsyncClient) -> None:
+    response = await client.post(PROMPTS, json={"input": "x", "mode": "steer"})
+    assert (response.status_code, response.json()["prompt"]["state"]) == (202, "queued")
+
+
+async def test_a_mode_that_is_none_is_refused_and_not_queued(client: httpx.AsyncClient) -> None:
+    response = await client.post(PROMPTS, json={"input": "x", "mode": "sometime"})
+    assert response.status_code == 422
     assert (await client.get(PROMPTS)).json()["data"] == []
 
 
