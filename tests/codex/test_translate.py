@@ -128,6 +128,7 @@ def test_a_failure_keeps_its_variant_and_its_http_status(info: Any, variant: str
         (-32600, "no rollout found for thread id 019", None, "no_rollout"),
         (-32600, "thread 019 is not materialized yet; thread/turns/list is unavailable", None, "no_rollout"),
         (-32601, "list_turns is not supported yet", None, "no_rollout"),
+        (-32603, "failed to submit turn input: ActiveTurnNotSteerable { turn_kind: Compact }", None, "overloaded"),
         (-32600, "thread not found: 019", None, "thread_not_found"),
         (-32600, "thread not loaded: 019", None, "thread_not_found"),
         (-32600, "thread 019 already has an active writer", None, "active_writer"),

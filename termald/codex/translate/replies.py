@@ -53,6 +53,8 @@ _TEXTS: Final[tuple[tuple[Refusal, re.Pattern[str]], ...]] = (
     ("archived", re.compile(r"^session \S+ is archived\.")),
     ("provider_missing", re.compile(r"Model provider .* not found")),
     ("no_active_turn", re.compile(r"^no active turn to interrupt")),
+    # A compaction that somebody else began a moment ago takes no prompt, and is over soon: not executed, ask again.
+    ("overloaded", re.compile(r"^failed to submit turn input: ActiveTurnNotSteerable")),
     ("turn_mismatch", re.compile(r"^expected active turn id ")),
 )
 _FOUND_TURN: Final = re.compile(r"but found [`'\"]?([0-9A-Za-z-]+)")
