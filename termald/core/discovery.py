@@ -6,7 +6,7 @@ it back (DISC-05). Nothing here asks anything of Codex.
 """
 
 from state.records import KnownThread, SessionRecord
-from termald.core import log
+from termald.core import disposal, log
 from termald.core.inputs import ThreadDecided
 from termald.core.model import Session, with_record
 from termald.core.work import Work
@@ -20,7 +20,7 @@ def decided(work: Work, verdict: ThreadDecided) -> None:
     elif verdict.outcome == "import":
         _import(work, verdict)
     elif verdict.outcome == "ignore":
-        work.ignore(thread.thread_id, verdict.reason)
+        disposal.ignore(work, thread.thread_id, verdict.reason)
     known = work.state.threads.get(thread.thread_id)
     if known != thread:
         work.state.threads.put(thread.thread_id, thread)

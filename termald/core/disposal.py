@@ -11,7 +11,8 @@ link.
 import msgspec
 from msgspec.structs import replace
 
-from state.records import DisposalRecord, SessionId, ThreadId, TurnId
+from state.records import DisposalRecord, IgnoredThread, SessionId, ThreadId, TurnId
+from termald.core import log
 from termald.core.calls import Failure, close_call, entomb, open_call
 from termald.core.effects import DisposeThread, KillAnswer, OpenFresh
 from termald.core.inputs import CallId, DisposalDeadline
@@ -153,6 +154,14 @@ def _answer(work: Work, disposal: Disposal) -> None:
 # --- threads that nobody has ---
 
 
+def ignore(work: Work, thread: ThreadId, reason: str, session: SessionId | None = None) -> None:
+    """Put a thread that nobody owns into the ignore set; an entry that is there keeps its reason and time (I9)."""
+    assert work.state.owner(thread) is None, "I9: an owned thread is never ignored"
+    if thread not in work.state.ignored:
+        work.state.ignored.put(thread, IgnoredThread(thread_id=thread, reason=reason, at_ms=work.at_ms))
+        log.thread(work, thread, "ignored", reason, session)
+
+
 def late_thread(work: Work, call: Call, thread: ThreadId) -> None:
     """A thread was opened for a setup that is no longer anybody's. A minted one is ignored and left; a resumed one
     stays its session's."""
@@ -180,7 +189,7 @@ def late_thread(work: Work, call: Call, thread: ThreadId) -> None:
 
 def let_go(work: Work, thread: ThreadId, reason: str, session: SessionId | None) -> None:
     """Ignore a thread that nobody owns, and leave it."""
-    work.ignore(thread, reason, session)
+    ignore(work, thread, reason, session)
     work.promise()
     if thread not in work.state.disposals:
         record = DisposalRecord(thread_id=thread, session_id=session, wanted="ignore", at_ms=work.at_ms)

@@ -255,7 +255,7 @@ def _remove(work: Work, session: Session) -> tuple[DisposalRecord, bool, CallId 
     log.session(work, session, "killed")
     if thread is not None:
         work.state.routes.drop(thread)
-        work.ignore(thread, "killed", session.id)
+        disposal.ignore(work, thread, "killed", session.id)
     record = DisposalRecord(
         thread_id=thread or ThreadId(""),
         session_id=session.id,

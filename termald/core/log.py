@@ -8,7 +8,7 @@ EVENT-19).
 """
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -25,9 +25,7 @@ from state.records import (
     TurnId,
 )
 from termald.core.model import Session
-
-if TYPE_CHECKING:
-    from termald.core.work import Work
+from termald.core.work import Work
 
 _encoder = msgspec.json.Encoder()
 
@@ -38,7 +36,7 @@ def rfc3339(at_ms: int) -> str:
 
 
 def append(
-    work: "Work",
+    work: Work,
     kind: str,
     *,
     session: SessionId | None = None,
@@ -80,7 +78,7 @@ def append(
 
 
 def _of(
-    work: "Work",
+    work: Work,
     session: Session,
     kind: str,
     *,
@@ -108,7 +106,7 @@ def _problem(why: Problem | None) -> dict[str, Any] | None:
 # --- sessions ---
 
 
-def session(work: "Work", session: Session, what: str, **fields: Any) -> None:
+def session(work: Work, session: Session, what: str, **fields: Any) -> None:
     """`session/<what>`: every one tells the status that the session has from here on."""
     _of(
         work,
@@ -118,12 +116,12 @@ def session(work: "Work", session: Session, what: str, **fields: Any) -> None:
     )
 
 
-def session_error(work: "Work", session: Session, why: Problem) -> None:
+def session_error(work: Work, session: Session, why: Problem) -> None:
     """`session/error`: the session stands still, or lost something; it may go on."""
     _of(work, session, "session/error", fields={"status": session.record.status, "error": _problem(why)})
 
 
-def resume_lost(work: "Work", session: Session, why: Problem) -> None:
+def resume_lost(work: Work, session: Session, why: Problem) -> None:
     """`session/resumeLost`: the thread is gone; retry, take a fresh one, or close."""
     _of(
         work,
@@ -140,7 +138,7 @@ def resume_lost(work: "Work", session: Session, why: Problem) -> None:
 # --- prompts ---
 
 
-def prompt(work: "Work", session: Session, prompt: PromptRecord, what: str, **fields: Any) -> None:
+def prompt(work: Work, session: Session, prompt: PromptRecord, what: str, **fields: Any) -> None:
     """`prompt/<what>`."""
     if prompt.error is not None:
         fields["error"] = _problem(prompt.error)
@@ -151,43 +149,43 @@ def prompt(work: "Work", session: Session, prompt: PromptRecord, what: str, **fi
 # --- turns and items ---
 
 
-def turn_started(work: "Work", session: Session, turn: TurnId, *, ours: bool, prompt: str | None) -> None:
+def turn_started(work: Work, session: Session, turn: TurnId, *, ours: bool, prompt: str | None) -> None:
     """`turn/started`: once per turn, at the first sign of it."""
     _of(work, session, "turn/started", turn=turn, fields={"ours": ours, "promptId": prompt})
 
 
-def turn_news(work: "Work", session: Session, turn: TurnId, kind: str, params_json: str) -> None:
+def turn_news(work: Work, session: Session, turn: TurnId, kind: str, params_json: str) -> None:
     """`turn/diff`, `turn/plan`: Codex's own object under its name."""
     _of(work, session, f"turn/{kind}", turn=turn, fields={kind: msgspec.Raw(params_json.encode())})
 
 
-def turn_done(work: "Work", session: Session, turn: TurnId, fields: dict[str, Any]) -> None:
+def turn_done(work: Work, session: Session, turn: TurnId, fields: dict[str, Any]) -> None:
     """`turn/done`: once per turn (I12)."""
     _of(work, session, "turn/done", turn=turn, fields=fields)
 
 
-def retrying(work: "Work", session: Session, turn: TurnId, *, attempt: int, reason: dict[str, Any]) -> None:
+def retrying(work: Work, session: Session, turn: TurnId, *, attempt: int, reason: dict[str, Any]) -> None:
     """`retrying`: an attempt failed and Codex tries again."""
     _of(work, session, "retrying", turn=turn, fields={"attempt": attempt, "reason": reason})
 
 
-def block_reset(work: "Work", session: Session, turn: TurnId, items: tuple[ItemId, ...], reason: str) -> None:
+def block_reset(work: Work, session: Session, turn: TurnId, items: tuple[ItemId, ...], reason: str) -> None:
     """`block/reset`: the named items are taken back."""
     _of(work, session, "block/reset", turn=turn, fields={"items": list(items), "reason": reason})
 
 
-def item_started(work: "Work", session: Session, turn: TurnId, item: ItemId, item_json: str) -> Seq:
+def item_started(work: Work, session: Session, turn: TurnId, item: ItemId, item_json: str) -> Seq:
     """`item/started`."""
     return _of(work, session, "item/started", turn=turn, item=item, payload=item_json, fields={})
 
 
-def item_delta(work: "Work", session: Session, turn: TurnId, item: ItemId, *, channel: str, delta: str) -> None:
+def item_delta(work: Work, session: Session, turn: TurnId, item: ItemId, *, channel: str, delta: str) -> None:
     """`item/delta`."""
     _of(work, session, "item/delta", turn=turn, item=item, fields={"channel": channel, "delta": delta})
 
 
 def item_completed(
-    work: "Work",
+    work: Work,
     session: Session,
     turn: TurnId,
     item: ItemId,
@@ -209,7 +207,7 @@ def item_completed(
     )
 
 
-def usage(work: "Work", session: Session, turn: TurnId, last: Tokens, total: Tokens) -> None:
+def usage(work: Work, session: Session, turn: TurnId, last: Tokens, total: Tokens) -> None:
     """`usage`: one model call (`last`) and the thread's running sum (`total`)."""
     _of(work, session, "usage", turn=turn, fields={"usage": usage_fields(last), "total": usage_fields(total)})
 
@@ -226,13 +224,13 @@ def usage_fields(tokens: Tokens) -> dict[str, int]:
 
 
 def late(
-    work: "Work", session: Session, what: str, *, turn: TurnId | None = None, item: ItemId | None = None, reason: str
+    work: Work, session: Session, what: str, *, turn: TurnId | None = None, item: ItemId | None = None, reason: str
 ) -> None:
     """`late`: something arrived that nothing stands open for; it changed nothing."""
     _of(work, session, "late", turn=turn, item=item, fields={"what": what, "reason": reason})
 
 
-def notice(work: "Work", session: Session | None, slug: str, message: str, **fields: Any) -> None:
+def notice(work: Work, session: Session | None, slug: str, message: str, **fields: Any) -> None:
     """`notice`: worth telling, decides nothing."""
     if session is None:
         append(work, "notice", fields={"slug": slug, "message": message, **fields})
@@ -240,7 +238,7 @@ def notice(work: "Work", session: Session | None, slug: str, message: str, **fie
         _of(work, session, "notice", fields={"slug": slug, "message": message, **fields})
 
 
-def raw(work: "Work", session: Session | None, method: str, params_json: str, turn: TurnId | None) -> None:
+def raw(work: Work, session: Session | None, method: str, params_json: str, turn: TurnId | None) -> None:
     """`codex/raw`: whatever has no kind of its own, verbatim."""
     fields = {"method": method, "params": msgspec.Raw(params_json.encode())}
     if session is None:
@@ -252,7 +250,7 @@ def raw(work: "Work", session: Session | None, method: str, params_json: str, tu
 # --- requests ---
 
 
-def request(work: "Work", session: Session, request: RequestRecord, what: str, **fields: Any) -> None:
+def request(work: Work, session: Session, request: RequestRecord, what: str, **fields: Any) -> None:
     """`request/<what>`; `opened` shows what is asked and which decisions are offered."""
     if what == "opened":
         fields["params"] = msgspec.Raw(request.params_json.encode())
@@ -276,11 +274,11 @@ def request(work: "Work", session: Session, request: RequestRecord, what: str, *
 # --- threads, the process, discovery ---
 
 
-def thread(work: "Work", thread_id: str, what: str, reason: str | None, session_id: SessionId | None = None) -> None:
+def thread(work: Work, thread_id: str, what: str, reason: str | None, session_id: SessionId | None = None) -> None:
     """`thread/ignored`, `thread/unignored`."""
     append(work, f"thread/{what}", session=session_id, fields={"threadId": thread_id, "reason": reason})
 
 
-def news(work: "Work", kind: str, fields_json: str, **fields: Any) -> None:
+def news(work: Work, kind: str, fields_json: str, **fields: Any) -> None:
     """`runtime/*` and `discovery/*`: the fields come from the service that tells them."""
     append(work, kind, fields={**fields, **msgspec.json.decode(fields_json, type=dict[str, Any])})

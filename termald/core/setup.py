@@ -255,7 +255,7 @@ def release_thread(work: Work, session: Session, reason: str, *, ignore: bool) -
     session = work.put(session)
     work.state.routes.drop(thread)
     if ignore:
-        work.ignore(thread, reason, session.id)
+        disposal.ignore(work, thread, reason, session.id)
     work.promise()
     log.session(work, session, "threadResumeFallback", lostThreadId=thread, reason=reason)
     return session

@@ -9,14 +9,12 @@ from msgspec.structs import replace
 
 from state.records import (
     CodexAttachment,
-    IgnoredThread,
     Problem,
     PromptId,
     PromptRecord,
     SessionId,
     ThreadId,
 )
-from termald.core import log
 from termald.core.effects import Answer, Arm, Disarm, Effect, Refused, Respond
 from termald.core.inputs import Input, ThreadOpened, Ticket
 from termald.core.model import Session
@@ -88,13 +86,6 @@ class Work:
             return False
         route = self.state.routes.get(thread)
         return route is not None and route.attachment == session.record.attachment
-
-    def ignore(self, thread: ThreadId, reason: str, session: SessionId | None = None) -> None:
-        """Put a thread that nobody owns into the ignore set; an entry that is there keeps its reason and time (I9)."""
-        assert self.state.owner(thread) is None, "I9: an owned thread is never ignored"
-        if thread not in self.state.ignored:
-            self.state.ignored.put(thread, IgnoredThread(thread_id=thread, reason=reason, at_ms=self.at_ms))
-            log.thread(self, thread, "ignored", reason, session)
 
     # --- prompts ---
 

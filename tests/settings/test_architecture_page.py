@@ -26,9 +26,9 @@ def _exists(name: str) -> bool:
     if head[0].isupper():
         bodies = re.finditer(rf"^class {head}\b.*?(?=^class |\Z)", SOURCES, re.MULTILINE | re.DOTALL)
         return any(re.search(rf"def {tail}\b", body.group()) for body in bodies)
-    module = next((path for room in ROOMS for path in (ROOT / room).rglob(f"{head}.py")), None)
-    defines = module is not None and re.search(rf"^(?:async )?def {tail}\b", module.read_text(), re.MULTILINE)
-    return bool(defines) or (ROOT / head / f"{tail}.py").exists() or name in FIELDS
+    modules = [path for room in ROOMS for path in (ROOT / room).rglob(f"{head}.py")]
+    defines = any(re.search(rf"^(?:async )?def {tail}\b", path.read_text(), re.MULTILINE) for path in modules)
+    return defines or (ROOT / head / f"{tail}.py").exists() or name in FIELDS
 
 
 @pytest.mark.parametrize("name", NAMES)
