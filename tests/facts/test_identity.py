@@ -129,6 +129,7 @@ async def test_a_thread_that_is_stored_but_empty_has_no_turns_to_list(lab: Socke
     for method in ("thread/read", "thread/resume", "thread/turns/list"):
         refused = await refusal(codex, method, threadId=thread, includeTurns=True)
         assert (refused.code, refused.message) == (-32601, PLACELESS)
+        assert meaning(refused).refusal == "no_rollout"
     assert (await codex.run_turn(thread, "hello")).status == "completed"
     assert (await resume(codex, thread))["id"] == thread
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import trio
-from facts.lab import SocketLab, heard, refusal, resume
+from facts.lab import SocketLab, heard, meaning, refusal, resume
 from support.codex_process import CodexConnection, CodexRefusal, Message
 from support.scripted_lab import Lab
 
@@ -63,8 +63,8 @@ async def test_a_reader_that_stalls_is_kept_and_loses_nothing(lab: SocketLab) ->
 
 
 async def test_term_in_a_turn_drains_and_the_second_term_ends(lab: SocketLab) -> None:
-    """`codex.process`: one TERM may not be enough. `codex.runtime`: a draining process still takes connections, so that
-    reaching it does not mean that it can be used."""
+    """`codex.process`: one TERM may not be enough. `codex.translate.replies`: refused by it is not executed; it still
+    takes connections, so that reaching it does not mean that it can be used."""
     codex = await lab.codex.connect()
     thread = await codex.start_thread(lab.cwd)
     await codex.start_turn(thread, "@say one\n@hold gate")
@@ -79,6 +79,7 @@ async def test_term_in_a_turn_drains_and_the_second_term_ends(lab: SocketLab) ->
             refused = await refusal(asker, method, **params)
             assert (refused.code, refused.message) == (-32600, "Server is draining; retry after reconnecting")
             assert refused.data == {"reason": "serverShuttingDown"}
+            assert meaning(refused).refusal == "overloaded"
         assert thread in (await asker.request("thread/loaded/list"))["data"]
     assert lab.codex.process.poll() is None
     lab.codex.process.terminate()

@@ -42,6 +42,43 @@ async def test_turn_start_in_a_turn_steers_it_and_says_nothing(lab: SocketLab) -
     assert prompts(listed) == ["p1", "p2"]
 
 
+async def test_a_steer_joins_the_turn_that_it_names_with_an_id_of_its_own(lab: SocketLab) -> None:
+    """`core.steering`: taken, it is on record in that turn under its own id; refused, it is nowhere."""
+    codex = await lab.codex.connect()
+    thread = await codex.start_thread(lab.cwd)
+    steer = {"threadId": thread, "input": [{"type": "text", "text": "@say steered"}], "clientUserMessageId": "p2"}
+    refused = await refusal(codex, "turn/steer", **steer, expectedTurnId=UNKNOWN)
+    assert (refused.message, meaning(refused).refusal) == ("no active turn to steer", "other")
+    turn = await codex.start_turn(thread, "@say one\n@hold gate", clientUserMessageId="p1")
+    with trio.fail_after(10):
+        await lab.model.wait_held("gate")
+    refused = await refusal(codex, "turn/steer", **steer, expectedTurnId=UNKNOWN)
+    assert refused.message == f"expected active turn id `{UNKNOWN}` but found `{turn}`"
+    assert (meaning(refused).refusal, meaning(refused).active_turn) == ("turn_mismatch", turn)
+    assert await codex.request("turn/steer", {**steer, "expectedTurnId": turn}) == {"turnId": turn}
+    ended = await codex.finish_turn(thread, turn)
+    assert (ended.text, [item["clientId"] for item in ended.items("userMessage")]) == ("steered", ["p1", "p2"])
+    (listed,) = await newest_turns(codex, thread)
+    assert prompts(listed) == ["p1", "p2"]
+
+
+async def test_a_steer_that_waits_when_its_turn_is_interrupted_is_dropped_for_good(lab: SocketLab) -> None:
+    """`core.turns.finish` (TURN-19): acknowledged, and not in the turn when that ends: it can be sent again."""
+    codex = await lab.codex.connect()
+    thread = await codex.start_thread(lab.cwd, **FREE)
+    turn = await codex.start_turn(thread, f"@shell {ENDLESS}", clientUserMessageId="p1")
+    await _tool(codex, lab)
+    steer = {"threadId": thread, "input": [{"type": "text", "text": "@say steered"}], "clientUserMessageId": "p2"}
+    assert await codex.request("turn/steer", {**steer, "expectedTurnId": turn}) == {"turnId": turn}
+    await codex.request("turn/interrupt", {"threadId": thread, "turnId": turn})
+    ended = await codex.finish_turn(thread, turn)
+    assert (ended.status, [item["clientId"] for item in ended.items("userMessage")]) == ("interrupted", ["p1"])
+    await codex.run_turn(thread, "the next", clientUserMessageId="p3")
+    assert [prompts(seen) for seen in await newest_turns(codex, thread)] == [["p3"], ["p1"]]
+    assert lab.model.calls[-1].user_texts[1:] == ("the next",)
+    await codex.request(CLEAN, {"threadId": thread})
+
+
 async def test_a_turn_is_told_between_two_changes_of_its_threads_status(lab: SocketLab) -> None:
     """`core.routing._status`: `idle` comes before the turn's end, so that it ends nothing; it only makes us look."""
     codex = await lab.codex.connect()

@@ -124,6 +124,10 @@ class CodexConnection:
             raise CodexRefusal(reply["error"])
         return reply["result"]
 
+    def has_reply(self, number: int | str) -> bool:
+        """Whether the reply under this number is there, for `reply_to` to take."""
+        return number in self._replies
+
     async def notify(self, method: str, params: Message | None = None) -> None:
         """Tell it something."""
         await self.write(msgspec.json.encode({"method": method, "params": params or {}}))
