@@ -21,6 +21,8 @@ from discovery.readonly import DatabaseUnreadable, ReadOnlyDatabase
 _NAME: Final = re.compile(r"state_(\d{1,9})\.sqlite")
 _CONFIG_BYTES_MAX: Final = 1 << 20
 
+Marks = frozenset[tuple[str, int, int]]
+"""Path, size in bytes, time of change in nanoseconds. For comparison only."""
 Trouble = Literal["no-home", "no-database", "unusable-database", "read-failed"]
 
 
@@ -86,6 +88,20 @@ def find_state_file(home: Path, sqlite_home: Path | None = None) -> StateFile:
         told = "; ".join(f"{passed.path.name}: {passed.reason}" for passed in unusable)
         raise HomeUnreadable(home, "unusable-database", told)
     raise HomeUnreadable(home, "no-database", "no state_<n>.sqlite in it")
+
+
+def marks_of(home: Path, sqlite_home: Path | None = None) -> Marks:
+    """Return size and time of change of every file that may be this home's state DB or its WAL. While they stay equal,
+    nothing was stored. Blocks as `find_state_file` does, and opens none of them; a home that is not there has none."""
+    marks = set()
+    for candidate in _candidates(home, sqlite_home):
+        for path in (candidate.path, candidate.path.with_name(candidate.path.name + "-wal")):
+            try:
+                told = path.stat()
+            except OSError:
+                continue
+            marks.add((str(path), told.st_size, told.st_mtime_ns))
+    return frozenset(marks)
 
 
 def _chosen(home: Path, candidate: _Candidate, flaw: str | None, passed: list[PassedOver]) -> StateFile:

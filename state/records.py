@@ -76,6 +76,8 @@ class SessionRecord(Record, frozen=True, kw_only=True):
     item was once recorded in the claimed thread, or that it was found with turns: such a thread is never given up on
     the quiet. `paused` holds the queue until somebody prompts or retries (after a stop, a refusal, an unknown outcome).
     A killed session keeps its row (`killed_at_ms`), so that its id is never used again; no read shows it.
+    `home` is the Codex home that the thread was found in where that is not the one that Codex runs in: such a session
+    is only ever read. `archived` is what Codex says of the thread.
     """
 
     id: SessionId
@@ -96,6 +98,8 @@ class SessionRecord(Record, frozen=True, kw_only=True):
     on_resume_lost: Literal["fail", "fresh"] = "fail"
     on_recovery: Literal["resend", "hold"] = "resend"
     thread_id: ThreadId | None = None
+    home: str | None = None
+    archived: bool = False
     history: bool = False
     resume_lost: bool = False
     paused: bool = False

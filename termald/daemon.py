@@ -140,6 +140,8 @@ class Daemon:
             self._writer,
             outside.now_ms,
             page_threads=settings.discovery.page_threads,
+            watch_s=settings.discovery.watch_ms / 1000,
+            sqlite_home=sqlite_home(),
             scan=outside.scan,
         )
 
@@ -209,6 +211,10 @@ class Daemon:
         """Wake the scanner."""
         self._scanner.scan_now()
 
+    async def dry_scan(self) -> str:
+        """Tell what a scan would do."""
+        return await self._scanner.dry_run()
+
     # --- its life ---
 
     async def run(self, ready: Callable[[ReadyInfo], None]) -> None:
@@ -222,6 +228,7 @@ class Daemon:
             await nursery.start(self._serve, listeners, control, served)
             if self._settings.discovery.enabled:
                 self.scan_now()
+                nursery.start_soon(self._scanner.watch)
             info = self._announce(listeners)
             ready(info)
             await self._stopping.wait()
@@ -328,6 +335,12 @@ class Daemon:
         with trio.move_on_after(TURNS_END_S), self._hub.subscribe(kinds=frozenset({"turn/done"})) as ends:
             while running():
                 await ends.next_batch()
+
+
+def sqlite_home() -> Path | None:
+    """Return the folder that the environment gives to our Codex for its state DB; Codex inherits the variable."""
+    named = os.environ.get("CODEX_SQLITE_HOME", "")
+    return Path(named).expanduser() if named else None
 
 
 def core_limits(settings: Settings) -> Limits:

@@ -81,3 +81,7 @@ class Engine(Protocol):
 
     def scan_now(self) -> None:
         """Wake the scanner; returns at once. A scan that runs is followed by another."""
+
+    async def dry_scan(self) -> str:
+        """Return what a scan of every home would make of its threads, as JSON. Changes nothing; takes as long as a scan
+        does."""

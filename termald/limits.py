@@ -201,3 +201,13 @@ class DiscoveryLimits(msgspec.Struct, frozen=True, kw_only=True):
             high=10_000,
         ),
     ] = 200
+    watch_ms: Annotated[
+        int,
+        bound(
+            "How often the state DBs' files are looked at for a change. A change is scanned once they rest, or after "
+            "five looks; scans that nobody asked for take at most a tenth of the time.",
+            unit="ms",
+            low=100,
+            high=3_600_000,
+        ),
+    ] = 1_000

@@ -27,6 +27,8 @@ CREATE TABLE sessions (
   on_resume_lost TEXT NOT NULL,
   on_recovery TEXT NOT NULL,
   thread_id TEXT,
+  home TEXT,
+  archived INTEGER NOT NULL CHECK (archived IN (0, 1)),
   history INTEGER NOT NULL CHECK (history IN (0, 1)),
   resume_lost INTEGER NOT NULL CHECK (resume_lost IN (0, 1)),
   paused INTEGER NOT NULL CHECK (paused IN (0, 1)),

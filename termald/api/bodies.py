@@ -260,6 +260,12 @@ def answer_form(body: AnswerRequest) -> tuple[Literal["decision", "answers", "re
 # --- threads ---
 
 
+class Scan(Body, frozen=True, kw_only=True):
+    """How to look. `dryRun` only tells what would become of each thread."""
+
+    dry_run: bool = False
+
+
 class IgnoreThread(Body, frozen=True, kw_only=True):
     """Why discovery is to pass it over."""
 

@@ -32,6 +32,7 @@ PREFIX: Final = "/api/sessions/{session_id:str}/prompts"
         "idempotency-mismatch",
         "unknown-session",
         "session-closed",
+        "foreign-home",
         "session-busy",
         "queue-full",
         "starting",

@@ -2,8 +2,9 @@
 
 from typing import Annotated, Final
 
-from litestar import delete, get, post, put
+from litestar import Response, delete, get, post, put
 from litestar.di import NamedDependency
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody, QueryParameter
 
 from state.records import IgnoredThread, ThreadClass, ThreadId
@@ -88,11 +89,25 @@ async def get_discovery(desk: NamedDependency[Desk]) -> show_daemon.Discovery:
     return show_daemon.discovery(desk.engine.discovery)
 
 
-@post("/api/discovery/scan", status_code=202, responses=documented(*_BODY))
-async def scan_now(desk: NamedDependency[Desk], data: JSONBody[bodies.Nothing | None] = None) -> show_daemon.Discovery:
-    """Look for threads now. One scan at a time: asked for while one runs, another follows it."""
+@post(
+    "/api/discovery/scan",
+    status_code=202,
+    responses={
+        200: ResponseSpec(show.DryScan, description="What a scan would do", generate_examples=False),
+        **documented(*_BODY),
+    },
+)
+async def scan_now(
+    desk: NamedDependency[Desk], data: JSONBody[bodies.Scan | None] = None
+) -> Response[show_daemon.Discovery | show.DryScan]:
+    """Look for threads now. One scan at a time: asked for while one runs, another follows it.
+
+    With `dryRun` nothing is imported or remembered: 200 with what a scan would do, once all homes were looked through.
+    """
+    if data is not None and data.dry_run:
+        return Response(show.dry_scan(await desk.engine.dry_scan()), status_code=200)
     desk.engine.scan_now()
-    return show_daemon.discovery(desk.engine.discovery)
+    return Response(show_daemon.discovery(desk.engine.discovery), status_code=202)
 
 
 HANDLERS: Final = (

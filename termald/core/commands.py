@@ -144,6 +144,10 @@ def submit(work: Work, command: SubmitPrompt) -> None:
         message = f"session {session.id!r} is closed; continue its thread with resumeCursor in a new session"
         work.refuse(command.ticket, "session-closed", message)
         return
+    if session.record.home is not None:
+        message = f"session {session.id!r} lies in {session.record.home}, which is only read; run a daemon on that home"
+        work.refuse(command.ticket, "foreign-home", message)
+        return
     if command.prompt.mode == "reject" and session.busy:
         work.refuse(command.ticket, "session-busy", f"session {session.id!r} is busy, and the prompt's mode is reject")
         return

@@ -325,6 +325,10 @@ class ThreadGone(ThreadNotice, frozen=True, kw_only=True):
     how: Literal["closed", "deleted", "archived"]
 
 
+class ThreadUnarchived(ThreadNotice, frozen=True, kw_only=True):
+    """It was taken out of Codex's archive."""
+
+
 class ThreadRenamed(ThreadNotice, frozen=True, kw_only=True):
     """Its name was changed, by us or elsewhere."""
 
@@ -548,10 +552,12 @@ class DisposalDeadline(Input, frozen=True, kw_only=True):
 
 
 class ThreadsSeen(Input, frozen=True, kw_only=True):
-    """A page of a scan. Each thread is decided on the state of now, not of when it was read (I9)."""
+    """A page of a scan. Each thread is decided on the state of now, not of when it was read (I9). `foreign`: of a home
+    that Codex does not run in."""
 
     home: str
     threads: tuple[KnownThread, ...]
+    foreign: bool = False
 
 
 class ThreadDecided(Input, frozen=True, kw_only=True):
@@ -562,10 +568,11 @@ class ThreadDecided(Input, frozen=True, kw_only=True):
     reason: str
     new_session: SessionId
     """The id that an imported session gets; it is ours, and never derived from the thread's."""
+    foreign: bool = False
 
 
 class ScanNews(Input, frozen=True, kw_only=True):
-    """A scan began or ended; told to subscribers."""
+    """A scan began, goes on, or ended; told to subscribers."""
 
-    kind: Literal["started", "finished"]
+    kind: Literal["started", "progress", "finished"]
     fields_json: str

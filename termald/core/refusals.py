@@ -56,6 +56,8 @@ REFUSALS: dict[str, Meaning] = {
     "resume-lost": Meaning("conflict", "The session's thread is gone from Codex"),
     "active-elsewhere": Meaning("conflict", "Another process is writing this thread", retryable=True),
     "thread-archived": Meaning("conflict", "The thread is archived"),
+    "rollout-missing": Meaning("conflict", "Codex has the thread but not what was said in it", retryable=True),
+    "foreign-home": Meaning("conflict", "The thread lies in a home that Codex does not run in"),
     "provider-missing": Meaning("codex", "The model provider is not configured"),
     "turn-refused": Meaning("codex", "Codex refused the turn"),
     "turn-failed": Meaning("codex", "The turn failed"),

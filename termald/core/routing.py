@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from state.records import ThreadId
-from termald.core import disposal, items, log, looks, requests, turns
+from termald.core import discovery, disposal, items, log, looks, requests, turns
 from termald.core.inputs import (
     ItemCompleted,
     ItemDelta,
@@ -23,6 +23,7 @@ from termald.core.inputs import (
     ThreadRenamed,
     ThreadStarted,
     ThreadStatusChanged,
+    ThreadUnarchived,
     TurnCompleted,
     TurnErrored,
     TurnNews,
@@ -78,6 +79,8 @@ def _hint(work: Work, started: ThreadStarted) -> None:
 def _unrouted(work: Work, notice: ThreadNotice) -> None:
     if isinstance(notice, TurnStarted):
         disposal.turn_known(work, notice.thread, notice.turn)
+    if discovery.told(work, notice):
+        return
     if work.state.setups_open.value and notice.thread not in work.state.disposals:
         _keep(work, notice)
     elif not isinstance(notice, ThreadStatusChanged):
@@ -120,8 +123,13 @@ def _gone(work: Work, session: Session, notice: ThreadGone) -> None:
     if notice.how != "archived":
         _unloaded(work, session)
     else:
+        discovery.change(work, session, archived=True)
         log.notice(work, session, "thread-archived", "the thread was archived")
     work.move_on(session.id)
+
+
+def _unarchived(work: Work, session: Session, notice: ThreadUnarchived) -> None:
+    discovery.change(work, session, archived=False)
 
 
 def _unloaded(work: Work, session: Session) -> None:
@@ -139,6 +147,7 @@ def _renamed(work: Work, session: Session, notice: ThreadRenamed) -> None:
 HANDLERS: Final[dict[type[ThreadNotice], Callable[[Work, Session, Any], None]]] = {
     ThreadStatusChanged: _status,
     ThreadGone: _gone,
+    ThreadUnarchived: _unarchived,
     ThreadRenamed: _renamed,
     TurnStarted: turns.started,
     TurnCompleted: turns.completed,

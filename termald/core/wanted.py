@@ -28,7 +28,7 @@ def _session(command: Any) -> Wanted:
     return Wanted(sessions=frozenset({command.session}))
 
 
-def _thread(named: inputs.UnignoreThread | inputs.ThreadOpened) -> Wanted:
+def _thread(named: inputs.UnignoreThread | inputs.ThreadOpened | inputs.ThreadNotice) -> Wanted:
     return Wanted(threads=frozenset({named.thread}))
 
 
@@ -73,5 +73,9 @@ _NAMES: Final[dict[type[inputs.Input], Callable[[Any], Wanted]]] = {
     inputs.UnignoreThread: _thread,
     inputs.ThreadOpened: _thread,
     inputs.ThreadStarted: _started,
+    # Renamed, archived or deleted elsewhere: the owner may be a session that is not in memory.
+    inputs.ThreadRenamed: _thread,
+    inputs.ThreadGone: _thread,
+    inputs.ThreadUnarchived: _thread,
     inputs.ThreadsSeen: _seen,
 }

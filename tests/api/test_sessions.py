@@ -24,6 +24,8 @@ SUMMARY = {
     "effort",
     "runtimeMode",
     "threadId",
+    "home",
+    "archived",
     "resumeCursor",
     "attachment",
     "activeTurnId",

@@ -106,7 +106,10 @@ async def test_a_scan_is_asked_for_and_its_state_is_shown(api: Served, client: h
     assert (await client.get("/api/discovery")).json() == scan.json()
 
 
-async def test_a_dry_run_is_not_there_yet_and_scans_nothing(api: Served, client: httpx.AsyncClient) -> None:
+async def test_a_dry_run_tells_what_a_scan_would_do_and_wakes_none(api: Served, client: httpx.AsyncClient) -> None:
     response = await client.post("/api/discovery/scan", json={"dryRun": True})
-    assert problem_of(response, "invalid-request")["errors"][0]["pointer"] == "#/dryRun"
-    assert api.daemon.scans == 0
+    assert response.status_code == 200
+    assert response.json() == {"dryRun": True, "report": [{"home": "/h", "wouldBe": {"import": 2}}]}
+    assert (api.daemon.scans, api.daemon.dry_scans) == (0, 1)
+    await client.post("/api/discovery/scan", json={"dryRun": False})  # control
+    assert (api.daemon.scans, api.daemon.dry_scans) == (1, 1)

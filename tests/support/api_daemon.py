@@ -52,6 +52,7 @@ class Daemon:
         self.frames: list[Effect] = []
         self.asked: list[Command] = []
         self.scans = 0
+        self.dry_scans = 0
         self.restarts = 0
         self.accepting = True
         self.runtime = RuntimeView(status="ready", id=LINK.runtime_id, pid=4_242, started_at_ms=1_000)
@@ -91,6 +92,11 @@ class Daemon:
 
     def scan_now(self) -> None:
         self.scans += 1
+
+    async def dry_scan(self) -> str:
+        await trio.lowlevel.checkpoint()
+        self.dry_scans += 1
+        return '[{"home": "/h", "wouldBe": {"import": 2}}]'
 
     def _restart(self) -> None:
         self.restarts += 1

@@ -25,7 +25,8 @@ class ResumeCursor(View, frozen=True, kw_only=True):
 
 
 class Session(View, frozen=True, kw_only=True):
-    """A session's summary."""
+    """A session's summary. `home`: the Codex home that it was found in, where that is only read; null for the one that
+    Codex runs in. `archived`: Codex keeps its thread in the archive."""
 
     id: str
     title: str | None
@@ -38,6 +39,8 @@ class Session(View, frozen=True, kw_only=True):
     effort: str | None
     runtime_mode: RuntimeMode
     thread_id: str | None
+    home: str | None
+    archived: bool
     resume_cursor: ResumeCursor | None
     attachment: Attachment | None
     active_turn_id: str | None
@@ -79,6 +82,8 @@ def _summary(record: SessionRecord, queued: int, pending: int) -> dict[str, Any]
         "effort": record.effort,
         "runtime_mode": record.runtime_mode,
         "thread_id": record.thread_id,
+        "home": record.home,
+        "archived": record.archived,
         "resume_cursor": None if record.thread_id is None else ResumeCursor(thread_id=record.thread_id),
         "attachment": attachment(record.attachment),
         "active_turn_id": record.active_turn_id,

@@ -1,9 +1,11 @@
 """Threads that Codex knows, and those that are passed over."""
 
+from typing import Any
+
 import msgspec
 
 from state.records import IgnoredThread, KnownThread, ThreadClass
-from termald.api.views.shared import View, time_or_none
+from termald.api.views.shared import View, time_or_none, verbatim
 from termald.core.log import rfc3339
 
 
@@ -70,3 +72,16 @@ def thread(record: KnownThread) -> Thread:
         created_at=rfc3339(record.created_at_ms),
         updated_at=rfc3339(record.updated_at_ms),
     )
+
+
+class DryScan(View, frozen=True, kw_only=True):
+    """What a scan of every home would do. `report`: of each home its counts, and under `wouldBe` how many threads would
+    come to each outcome."""
+
+    dry_run: bool
+    report: Any
+
+
+def dry_scan(report_json: str) -> DryScan:
+    """Return a dry run's report as it is shown."""
+    return DryScan(dry_run=True, report=verbatim(report_json))

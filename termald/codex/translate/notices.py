@@ -25,6 +25,7 @@ from termald.core.inputs import (
     ThreadRenamed,
     ThreadStarted,
     ThreadStatusChanged,
+    ThreadUnarchived,
     TurnCompleted,
     TurnErrored,
     TurnFailure,
@@ -149,6 +150,10 @@ def _error(head: Head, given: t.ErrorNotification) -> FromCodex:
     )
 
 
+def _unarchived(head: Head, given: t.ThreadUnarchivedNotification) -> FromCodex:
+    return ThreadUnarchived(**head, thread=ThreadId(given.thread_id))
+
+
 def _usage(head: Head, given: t.ThreadTokenUsageUpdatedNotification) -> FromCodex:
     return TurnUsage(
         **head,
@@ -260,6 +265,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "thread/closed": _typed(t.ThreadClosedNotification, _closed),
     "thread/deleted": _typed(t.ThreadDeletedNotification, _deleted),
     "thread/archived": _typed(t.ThreadArchivedNotification, _archived),
+    "thread/unarchived": _typed(t.ThreadUnarchivedNotification, _unarchived),
     "thread/tokenUsage/updated": _typed(t.ThreadTokenUsageUpdatedNotification, _usage),
     "turn/started": _typed(t.TurnStartedNotification, _turn_started),
     "turn/completed": _typed(t.TurnCompletedNotification, _turn_completed),
