@@ -70,6 +70,7 @@ class MemoryStore:
         if self.fail_next:
             self.fail_next -= 1
             raise StoreFull("no space left")
+        self._guard(changes)
         self.commits.append((changes, sync))
         self.sessions |= {record.id: record for record in changes.sessions}
         self.prompts |= {record.id: record for record in changes.prompts}
@@ -90,6 +91,20 @@ class MemoryStore:
         assert len(claims) == len(set(claims)), "I3: one session per thread"
         assert not set(claims) & set(self.ignored), "I9: owned and ignored never meet"
 
+    def _guard(self, changes: Changes) -> None:
+        """Refuse what the schema refuses. There it sets one input aside; here it fails the test that did it."""
+        for session in changes.sessions:
+            before = self.sessions.get(session.id)
+            assert before is None or before.killed_at_ms is None or session.killed_at_ms is not None, "it came back"
+            assert before is None or before.generation <= session.generation, "I4: a generation only grows"
+        for prompt in changes.prompts:
+            old = self.prompts.get(prompt.id)
+            ended = old is not None and old.delivery in DELIVERY_FINAL
+            assert not ended or (old and old.delivery) == prompt.delivery, "I5: a prompt ends once"
+        for turn in changes.turns:
+            known = self.turns.get((turn.session_id, turn.id))
+            assert known is None or known.state in (None, turn.state), "I12: a turn ends once"
+
     def live(self) -> Iterable[SessionRecord]:
         """Yield the sessions that were not killed."""
         return (record for record in self.sessions.values() if record.killed_at_ms is None)
@@ -101,11 +116,7 @@ class MemoryStore:
         return Loaded(
             bundles=tuple(self._bundle(self.sessions[session]) for session in named),
             ignored=tuple(self.ignored[one] for one in wanted.threads if one in self.ignored),
-            intents=tuple(
-                intent
-                for intent in self.intents.values()
-                if intent.tag in wanted.tags or intent.thread_id in wanted.threads
-            ),
+            intents=tuple(self.intents[one] for one in wanted.tags if one in self.intents),
             threads=tuple(self.threads[one] for one in wanted.threads if one in self.threads),
             disposals=tuple(self.disposals[one] for one in wanted.threads if one in self.disposals),
             idempotency=tuple(self.idempotency[one] for one in wanted.keys if one in self.idempotency),
@@ -158,4 +169,5 @@ class MemoryStore:
 def _unfinished(bundle: SessionBundle) -> bool:
     record = bundle.session
     live = record.attachment is not None or record.ending is not None
-    return live or bool(bundle.prompts or bundle.requests or bundle.turn)
+    live = live or record.status in ("connecting", "ready", "running")
+    return live or bool(bundle.prompts or bundle.requests or bundle.turn or bundle.open_items or bundle.intents)

@@ -5,7 +5,7 @@ said with short words
 (`opened`, `accepted`, `turn_started`, ...), so that a test reads like the catalogue of races.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -35,6 +35,7 @@ from termald.core.model import Session
 from termald.core.state import State
 from termald.core.step import step
 from termald.core.wanted import wanted
+from termald.intake import decisions
 
 HOST = Host(id="host", epoch=1)
 REFUSALS: dict[str, tuple[int, str]] = {
@@ -81,23 +82,41 @@ class Story:
 
     def do(self, *happened: ins.Input) -> list[fx.Effect]:
         """Decide one batch, commit it, and carry its effects out."""
+        decided = self.decide_and_commit(happened)
+        for effect in decided:
+            self.carry_out(effect)
+        self.check()
+        return decided
+
+    def decide_and_commit(self, happened: Sequence[ins.Input]) -> list[fx.Effect]:
+        """Decide one batch and commit it, or leave everything as it was."""
         names = wanted(self.state, happened)
         if names:
             self.state.load(self.store.load_now(names))
-        decided = [effect for one in happened for effect in step(self.state, one)]
-        changes = self.state.changes()
         try:
-            self.store.commit_now(changes, sync=self.state.promised)
+            decided = [effect for one in happened for effect in self._decide(one)]
+            self.store.commit_now(self.state.changes(), sync=self.state.promised)
         except Exception:
             self.state.undo()
             raise
         self.state.keep()
-        for effect in decided:
-            self._carry_out(effect)
-        self.check()
         return decided
 
-    def _carry_out(self, effect: fx.Effect) -> None:
+    def _decide(self, happened: ins.Input) -> list[fx.Effect]:
+        # As the writer does: what discovery sees is decided one thread at a time, on the state of now.
+        effects = [] if isinstance(happened, ins.ThreadsSeen) else step(self.state, happened)
+        if isinstance(happened, ins.ThreadsSeen | ins.ThreadStarted):
+            for verdict in decisions(self.state, happened, self.new_session):
+                effects += step(self.state, verdict)
+        return effects
+
+    def new_session(self) -> SessionId:
+        """Return the id of a session that discovery may import."""
+        self._ids += 1
+        return SessionId(f"found-{self._ids}")
+
+    def carry_out(self, effect: fx.Effect) -> None:
+        """Do what was decided, after its commit."""
         match effect:
             case fx.Send():
                 self.sent.append(Sent(effect.call, effect.link, effect.op))
