@@ -79,10 +79,13 @@ def stop(work: Work, command: StopSession | CloseSession) -> None:
     first = session.record.ending is None
     # Queued prompts do not run by themselves after a stop: they wait for the next prompt, and go first (STOP-09).
     session = with_record(session, ending="close" if closing else "stop", paused=True)
-    session = work.put(replace(session, waiting=(*session.waiting, command.ticket), reattach=False))
+    session = work.put(replace(session, waiting=(*session.waiting, command.ticket)))
     if closing:
         session = _end_certain(work, session)
-    session = setup.abandon(work, session)
+    if session.turn is None:
+        # A turn is reached only over an attachment: one that is being made anew (after a crash of ours, or a lost link)
+        # is still needed.
+        session = setup.abandon(work, work.put(replace(session, reattach=False)))
     if first and session.record.attachment is not None:
         timer = EndingDeadline(at_ms=0, session=session.id, attachment=session.record.attachment)
         work.arm(("ending", session.id), timer, work.state.limits.ending_ms)

@@ -13,7 +13,7 @@ from state.tags import mint_tag
 from termald.core import disposal, log, looks, prompts
 from termald.core.calls import Failure, close_call, entomb, open_call
 from termald.core.effects import OpenFresh, OpenKnown
-from termald.core.inputs import ThreadOpened
+from termald.core.inputs import EndingDeadline, ThreadOpened
 from termald.core.model import Call, Route, Session, Setup, with_record
 from termald.core.refusals import problem
 from termald.core.work import Work
@@ -38,6 +38,10 @@ def claim(work: Work, session: Session) -> None:
         _open_fresh(work, session, attachment) if thread is None else _open_known(work, session, attachment, thread)
     )
     session = work.put(session)
+    if session.record.ending is not None:
+        # Its deadline was set under the attachment before this one, or by a daemon that is no more.
+        timer = EndingDeadline(at_ms=0, session=session.id, attachment=attachment)
+        work.arm(("ending", session.id), timer, work.state.limits.ending_ms)
     log.session(work, session, "connecting")
     log.session(work, session, "threadOpenRequested", how="start" if thread is None else "resume")
 
