@@ -4,7 +4,7 @@ Both find the running daemon by themselves and hold connections until they are c
 with`. A call returns the answer as the type that was asked for, or raises one of `errors`.
 """
 
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ import msgspec
 
 from termald.client.errors import BadAnswer, ConnectionFailed, Refused
 from termald.client.locate import Endpoint, find_endpoint, read_daemon_file
-from termald.client.sse import ServerEvent, SseDecoder
+from termald.client.stream import EventStream
 
 T = TypeVar("T")
 
@@ -55,7 +55,11 @@ class Client:
 
     def post(self, path: str, answer: type[T], body: object = None, *, key: str | None = None) -> T:
         """Create or do something. `key`: an Idempotency-Key, so that the call may be repeated. Errors: as `get`."""
-        return self._call("POST", path, answer, content=_encode(body), headers=_post_headers(key))
+        return self.send("POST", path, answer, body, key=key)
+
+    def send(self, method: str, path: str, answer: type[T], body: object = None, *, key: str | None = None) -> T:
+        """Do something by another method than POST. Errors: as `get`."""
+        return self._call(method, path, answer, content=_encode(body), headers=_post_headers(key))
 
     def _call(self, method: str, path: str, answer: type[T], accept: Collection[int] = (), **request: Any) -> T:
         try:
@@ -94,7 +98,11 @@ class AsyncClient:
 
     async def post(self, path: str, answer: type[T], body: object = None, *, key: str | None = None) -> T:
         """Create or do something. `key`: an Idempotency-Key, so that the call may be repeated. Errors: as `get`."""
-        return await self._call("POST", path, answer, content=_encode(body), headers=_post_headers(key))
+        return await self.send("POST", path, answer, body, key=key)
+
+    async def send(self, method: str, path: str, answer: type[T], body: object = None, *, key: str | None = None) -> T:
+        """Do something by another method than POST. Errors: as `get`."""
+        return await self._call(method, path, answer, content=_encode(body), headers=_post_headers(key))
 
     async def _call(self, method: str, path: str, answer: type[T], accept: Collection[int] = (), **request: Any) -> T:
         try:
@@ -103,30 +111,40 @@ class AsyncClient:
             raise _connection_failed(method, path, error) from error
         return _read(response, answer, accept)
 
-    @asynccontextmanager
-    async def events(
-        self, after: str | int | None = None, session: str | None = None
-    ) -> AsyncGenerator[AsyncGenerator[ServerEvent]]:
+    async def open_events(
+        self, after: str | int | None = None, session: str | None = None, kinds: Collection[str] = ()
+    ) -> EventStream:
         """Open the stream of events: all, or one session's; those after the id `after`, then live ones.
 
-        Use `async with client.events() as events: async for event in events`. The stream is open when the block is
-        entered: what happens from then on is seen. It ends when the daemon ends it; go on with the last event's id.
-        Errors: as `get`; `connection-failed` where the stream breaks or falls silent.
+        What happens after its `synced` is seen without a gap. It ends when the daemon ends it; go on with the last
+        event's id. Close it, also where it is left early. Errors: as `get`.
         """
         path = "/api/events" if session is None else f"/api/sessions/{session}/events"
-        query = {} if after is None else {"after": after}
+        query = {} if after is None else {"after": str(after)}
+        if kinds:
+            query["kinds"] = ",".join(kinds)
+        request = self._http.build_request("GET", path, params=query, timeout=STREAM_DEADLINE_S)
         try:
-            async with self._http.stream("GET", path, params=query, timeout=STREAM_DEADLINE_S) as response:
-                if not response.is_success:
-                    await response.aread()
-                    _read(response, object)
-                events = _events_of(response, path)
-                try:
-                    yield events
-                finally:
-                    await events.aclose()
+            response = await self._http.send(request, stream=True)
+            if not response.is_success:
+                await response.aread()
+                _read(response, object)
         except httpx.TransportError as error:
             raise _connection_failed("GET", path, error) from error
+        return EventStream(response, path)
+
+    @asynccontextmanager
+    async def events(self, after: str | int | None = None, session: str | None = None) -> AsyncIterator[EventStream]:
+        """The same for a block, which closes it: `async with client.events() as events: async for event in events`."""
+        stream = await self.open_events(after, session)
+        try:
+            yield stream
+        finally:
+            await stream.aclose()
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._http.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -134,19 +152,7 @@ class AsyncClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._http.aclose()
-
-
-async def _events_of(response: httpx.Response, path: str) -> AsyncGenerator[ServerEvent]:
-    decoder = SseDecoder()
-    try:
-        async for piece in response.aiter_bytes():
-            for event in decoder.feed(piece):
-                yield event
-    except httpx.TransportError as error:
-        raise _connection_failed("GET", path, error) from error
-    except ValueError as error:
-        raise BadAnswer(f"GET {path}: {error}") from error
+        await self.aclose()
 
 
 def _options(endpoint: Endpoint) -> dict[str, Any]:

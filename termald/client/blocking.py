@@ -1,0 +1,227 @@
+"""The same without `await`, for scripts and notebooks: `with connect() as termald`.
+
+A thread of its own runs the asynchronous client; a call hands over to it and waits. It works in a notebook too, whose
+own event loop is left alone.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from anyio import to_thread
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from termald.client import session as asynchronous
+from termald.client import termald as asynchronous_termald
+from termald.client.events import Done, Event
+from termald.client.models import IgnoredThread, Item, Killed, Prompt, State, Thread, Turn
+from termald.client.models import Session as SessionInfo
+from termald.client.requests import Request as AsyncRequest
+from termald.client.run import Run as AsyncRun
+from termald.client.turns import TurnAccumulator
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Handler = Callable[["Request"], object]
+
+
+@contextmanager
+def connect(**options: Any) -> Iterator["Termald"]:
+    """Find the running daemon and connect. Options and errors: as `termald.client.connect`."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(asynchronous_termald.connect(**options)) as termald,
+    ):
+        yield Termald(_Caller(portal), termald)
+
+
+class _Caller:
+    def __init__(self, portal: BlockingPortal) -> None:
+        self._portal = portal
+
+    def __call__(self, function: Callable[P, Awaitable[T]], *arguments: P.args, **options: P.kwargs) -> T:
+        async def call() -> T:
+            return await function(*arguments, **options)
+
+        return self._portal.call(call)
+
+
+class Request:
+    """Something that Codex asks. `card` is what it says of itself."""
+
+    def __init__(self, call: _Caller, card: AsyncRequest) -> None:
+        self._call = call
+        self.card = card
+
+    def accept(self) -> None:
+        """Allow what is asked, this once."""
+        self._call(self.card.accept)
+
+    def decline(self) -> None:
+        """Refuse it."""
+        self._call(self.card.decline)
+
+    def decide(self, decision: Any) -> None:
+        """Answer with one of the decisions that are offered."""
+        self._call(self.card.decide, decision)
+
+    def answer(self, answers: dict[str, str | list[str]]) -> None:
+        """Answer questions."""
+        self._call(self.card.answer, answers)
+
+
+class Run(Iterator[Event]):
+    """The events of one prompt; the last is a `Done`. Close it where it is left early, or use it with `with`."""
+
+    def __init__(self, call: _Caller, run: AsyncRun) -> None:
+        self._call = call
+        self._run = run
+
+    def __next__(self) -> Event:
+        try:
+            return self._call(self._next)
+        except _OverError:
+            raise StopIteration from None
+
+    async def _next(self) -> Event:
+        try:
+            return await anext(self._run)
+        except StopAsyncIteration:
+            # Neither may leave a coroutine that is waited for in another thread.
+            raise _OverError from None
+
+    def cancel(self) -> Done:
+        """End the prompt and return its end."""
+        return self._call(self._run.cancel)
+
+    def close(self) -> None:
+        """Stop listening; the turn goes on."""
+        self._call(self._run.aclose)
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _OverError(Exception):
+    pass
+
+
+class Session:
+    """A session of the daemon's. Each method is that of `termald.client.session.Session`."""
+
+    def __init__(self, call: _Caller, session: asynchronous.Session) -> None:
+        self._call = call
+        self._session = session
+        self.id = session.id
+
+    def run(
+        self, prompt: asynchronous.Input, *, on_request: Handler | None = None, key: str | None = None, **choices: Any
+    ) -> Run:
+        """Prompt, and give the events of what comes of it. `on_request` is called in a thread of its own."""
+        return Run(self._call, self._session.run(prompt, on_request=self._handler(on_request), key=key, **choices))
+
+    def ask(
+        self, prompt: asynchronous.Input, *, on_request: Handler | None = None, key: str | None = None, **choices: Any
+    ) -> TurnAccumulator:
+        """Prompt, wait for the end, and return all that was said."""
+        handler = self._handler(on_request)
+        return self._call(lambda: self._session.ask(prompt, on_request=handler, key=key, **choices))
+
+    def _handler(self, handler: Handler | None) -> Callable[[AsyncRequest], Awaitable[object]] | None:
+        if handler is None:
+            return None
+
+        async def handle(card: AsyncRequest) -> object:
+            # Not in the client's own thread: what the handler calls is carried out there.
+            return await to_thread.run_sync(handler, Request(self._call, card))
+
+        return handle
+
+    def cancel(self) -> Done | None:
+        """Interrupt what runs, wait until it is over, and return its end."""
+        return self._call(self._session.cancel)
+
+    def stop(self) -> SessionInfo:
+        """End what runs and let go of the thread."""
+        return self._call(self._session.stop)
+
+    def close(self) -> SessionInfo:
+        """As `stop`, for good."""
+        return self._call(self._session.close)
+
+    def kill(self, *, thread: str | None = None, dry_run: bool = False) -> Killed:
+        """Remove the session; its thread is ignored from here on."""
+        return self._call(lambda: self._session.kill(thread=thread, dry_run=dry_run))
+
+    def retry(self, *, fresh: bool = False) -> SessionInfo:
+        """Let held prompts go on."""
+        return self._call(lambda: self._session.retry(fresh=fresh))
+
+    def update(self, **changes: Any) -> SessionInfo:
+        """Change settings from the next turn on."""
+        return self._call(lambda: self._session.update(**changes))
+
+    def info(self) -> SessionInfo:
+        """Return how it stands."""
+        return self._call(self._session.info)
+
+    def turns(self) -> list[Turn]:
+        """Return its turns, oldest first."""
+        return self._call(self._session.turns)
+
+    def items(self) -> list[Item]:
+        """Return its items, oldest first: the history."""
+        return self._call(self._session.items)
+
+    def prompts(self) -> list[Prompt]:
+        """Return its prompts."""
+        return self._call(self._session.prompts)
+
+    def requests(self) -> list[Request]:
+        """Return what waits for an answer here."""
+        return [Request(self._call, card) for card in self._call(self._session.requests)]
+
+
+class Termald:
+    """A connection to the daemon. Each method is that of `termald.client.termald.Termald`."""
+
+    def __init__(self, call: _Caller, termald: asynchronous_termald.Termald) -> None:
+        self._call = call
+        self._termald = termald
+
+    def session(self, id: str | None = None, *, cwd: Path | str | None = None, **settings: Any) -> Session:
+        """Continue the session of this id, or create it."""
+        return Session(self._call, self._call(lambda: self._termald.session(id, cwd=cwd, **settings)))
+
+    def sessions(self, *, limit: int | None = None) -> list[SessionInfo]:
+        """Return sessions, newest first."""
+        return self._call(lambda: self._termald.sessions(limit=limit))
+
+    def open_requests(self) -> list[Request]:
+        """Return what waits for an answer now."""
+        return [Request(self._call, card) for card in self._call(self._termald.open_requests)]
+
+    def threads(self, *, class_: str | None = None, limit: int | None = None) -> list[Thread]:
+        """Return the threads that Codex has."""
+        return self._call(lambda: self._termald.threads(class_=class_, limit=limit))
+
+    def ignored_threads(self) -> list[IgnoredThread]:
+        """Return the threads that are never imported."""
+        return self._call(self._termald.ignored_threads)
+
+    def state(self) -> State:
+        """Return everything at one moment."""
+        return self._call(self._termald.state)
+
+    def events(self, *, after: int | None = None, kinds: Collection[str] = ()) -> Iterator[Event]:
+        """Give all events from a number on, or from now on; never ends by itself."""
+        feed = self._termald.events(after=after, kinds=kinds)
+        try:
+            while True:
+                yield self._call(feed.__anext__)
+        finally:
+            self._call(feed.aclose)
