@@ -126,8 +126,6 @@ class Exchange:
         await self._write(part)
 
     async def _write(self, part: bytes) -> None:
-        if self.gone:
-            raise ClientDisconnected("the peer has left")
         held, self._held = self._held, b""
         try:
             await self._transport.send_all(held + part)

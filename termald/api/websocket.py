@@ -188,7 +188,11 @@ class WebSocketSession:
         return {"type": "websocket.receive", "text" if isinstance(message, str) else "bytes": message}
 
     async def send(self, message: Message) -> None:
-        """ASGI's send. Raises ClientDisconnected, and RuntimeError for a message out of turn."""
+        """ASGI's send.
+
+        Raises ClientDisconnected, RuntimeError for a message out of turn, and wsproto's LocalProtocolError for an
+        acceptance that the peer could not accept, such as a subprotocol that it did not offer.
+        """
         match message["type"]:
             case "websocket.accept":
                 await self._accept(message.get("subprotocol"), list(message.get("headers") or ()))
@@ -215,8 +219,6 @@ class WebSocketSession:
 
     async def _accept(self, subprotocol: str | None, headers: Headers) -> None:
         self._must_be_undecided()
-        if subprotocol is not None and subprotocol not in self._handshake.subprotocols:
-            raise RuntimeError(f"subprotocol {subprotocol!r} was not offered")
         stream = _UpgradedStream(self._transport, self._handshake.encode())
         request = await wrap_server_stream(
             self._nursery,
@@ -240,10 +242,6 @@ class WebSocketSession:
             await self._connection.send_message(data)
         except (ConnectionClosed, LocalProtocolError) as error:
             raise ClientDisconnected(f"the WebSocket is closed: {error}") from None
-        except trio.Cancelled:
-            # Half a frame may be out, and trio-websocket would put the next one behind it.
-            self._transport.cut()
-            raise
 
     async def _pump(self, connection: WebSocketConnection) -> None:
         try:

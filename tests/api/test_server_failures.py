@@ -36,15 +36,16 @@ async def test_an_exception_is_500_and_the_server_goes_on() -> None:
     assert [(entry["path"], entry["exc_info"]) for entry in failures] == [("/fails", True)]
 
 
-@pytest.mark.parametrize("length", [b"1000", None])
-async def test_an_exception_in_the_middle_of_an_answer_shows_as_a_torn_one(length: bytes | None) -> None:
+@pytest.mark.parametrize(
+    "header", [(b"content-length", b"1000"), (b"content-type", b"text/event-stream"), (b"x", b"y")]
+)
+async def test_an_exception_in_the_middle_of_an_answer_shows_as_a_torn_one(header: tuple[bytes, bytes]) -> None:
     """Nobody may take half an answer for a whole one."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             raise RuntimeError("no lifespan here")
-        headers = [(b"content-length", length)] if length else []
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.start", "status": 200, "headers": [header]})
         await send({"type": "http.response.body", "body": b"half", "more_body": True})
         raise ValueError("the other half")
 
@@ -138,8 +139,8 @@ async def test_one_connection_too_many_is_told_so_and_a_free_place_is_taken() ->
                 await client.send(GET % b"")
                 assert (await client.answer()).status == 200
             third = await server.connect()
-            async with third.stream:
-                await third.send(GET % b"")
+            async with third.stream, trio.open_nursery() as nursery:
+                nursery.start_soon(third.send, GET % b"" + b"x" * 4_000_000)
                 answer = await third.answer()
                 assert answer.status == 503
                 assert answer.problem["retryable"] is True

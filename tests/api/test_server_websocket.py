@@ -403,7 +403,7 @@ async def test_an_upgrade_to_anything_else_is_a_plain_request(lines: tuple[bytes
 
 
 async def test_a_cancelled_send_cuts_the_connection() -> None:
-    """Half a frame may be out, and the next one would be read as its rest."""
+    """Half a frame may be out, and trio-websocket would put the next one behind it."""
 
     async def give_up(script: Script, send: Send) -> None:
         with trio.move_on_after(0.05):
