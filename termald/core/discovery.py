@@ -31,7 +31,8 @@ def decided(work: Work, verdict: ThreadDecided) -> None:
         disposal.ignore(work, thread.thread_id, verdict.reason)
     elif verdict.outcome == "skip":
         _seen(work, thread)
-    if known != thread:
+    told_only = not thread.home  # by a notice, which knows less than a scan
+    if known != thread and not (told_only and (known is not None or verdict.outcome == "refresh")):
         work.state.threads.put(thread.thread_id, thread)
 
 
@@ -86,6 +87,8 @@ def _refresh(work: Work, verdict: ThreadDecided) -> None:
         log.thread(work, thread.thread_id, "unignored", "owned by a session", owner)
     session = work.session(owner)
     assert session is not None
+    if not thread.home:
+        return
     record = session.record
     changes: dict[str, Any] = {"archived": thread.archived, **_home(record, verdict)}
     if thread.title and record.origin == "discovered":

@@ -260,7 +260,10 @@ def errored(work: Work, session: Session, notice: TurnErrored) -> None:
 
 def used(work: Work, session: Session, notice: TurnUsage) -> None:
     """Count one model call. A sample that a resume repeats belongs to a turn that ended, and is not counted again
-    (RUNTIME-16)."""
+    (RUNTIME-16). So it is no sign of a turn either: of a thread that was found, the ended turns are not known here."""
+    if session.turn is None or session.turn.id != notice.turn:
+        log.late(work, session, "usage", turn=notice.turn, reason="not the running turn")
+        return
     found = at_sign(work, session, notice.turn, "usage")
     if found is None or found.turn is None:
         return

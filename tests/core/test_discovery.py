@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from support.story import Story
 
-from state.records import KnownThread, SessionId, SessionRecord, ThreadId, Wanted
+from state.records import KnownThread, SessionId, SessionRecord, ThreadId, Tokens, TurnId, Wanted
 from termald.core import effects as fx
 from termald.core import inputs as ins
 from termald.intake import LAST_SEEN_MS, to_be_told_again
@@ -200,3 +200,15 @@ def test_an_open_page_of_before_a_kill_brings_nothing_back(story: Story) -> None
     assert list(story.store.live()) == []
     assert story.store.ignored[T].reason == "killed"
     assert SessionId("found-2") not in story.store.sessions
+
+
+def test_the_usage_that_a_resume_repeats_is_no_sign_of_a_turn(story: Story) -> None:
+    """Codex tells the last turn's usage right after a resume; of a found thread that turn is unknown here."""
+    name = only(story).id
+    story.prompt("p", session=name)
+    story.opened()
+    usage = Tokens(input=1, output=1, total=2)
+    told(story, ins.TurnUsage, turn=TurnId("of-yore"), last=usage, total=usage)
+    story.run_turn("t", "p")
+    assert [(event["turnId"], event["state"]) for event in story.events("turn/done")] == [("t", "normal")]
+    assert [event["turnId"] for event in story.events("turn/started")] == ["t"]
