@@ -1,0 +1,147 @@
+"""What other front-ends do in Codex's home reaches the daemon by itself: once, and without a scan being asked for."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from support.codex_process import codex_binaries, open_codex
+from support.codex_socket import SocketConnection
+from support.daemon import Daemon, Json, open_daemon
+from trio_websocket import wrap_client_stream
+
+from termald.scripted_model.config import write_codex_home
+from termald.scripted_model.model import ScriptedModel
+
+pytestmark = pytest.mark.real
+CODEX = codex_binaries()["installed"]
+
+
+@pytest.fixture
+async def daemon(model: ScriptedModel, base_url: str, tmp_path: Path) -> AsyncIterator[Daemon]:
+    async with open_daemon(tmp_path, model, base_url, TERMALD_DISCOVERY_WATCH_MS="100") as daemon:
+        await daemon.wait_ready()
+        yield daemon
+
+
+@contextlib.asynccontextmanager
+async def other_client(daemon: Daemon) -> AsyncIterator[SocketConnection]:
+    """Another front-end on the daemon's own app-server."""
+    async with trio.open_nursery() as nursery:
+        stream = await trio.open_unix_socket(str((daemon.runtime_dir / "codex.sock").resolve()))
+        websocket = await wrap_client_stream(nursery, stream, "localhost", "/", max_message_size=1 << 26)
+        connection = SocketConnection(daemon.home / "other.stderr", stream, websocket)
+        nursery.start_soon(connection.read)
+        await connection.initialize()
+        yield connection
+        nursery.cancel_scope.cancel()
+
+
+async def session_of(daemon: Daemon, thread: str) -> Json | None:
+    sessions = (await daemon.get("/api/sessions"))["data"]
+    found = [session for session in sessions if session["threadId"] == thread]
+    assert len(found) <= 1, "nothing doubles"
+    return found[0] if found else None
+
+
+async def until(daemon: Daemon, thread: str, **fields: Any) -> Json:
+    """Wait until the thread's session is so, and return it."""
+    last: list[Json | None] = [None]
+
+    async def is_so() -> bool:
+        last[0] = await session_of(daemon, thread)
+        return last[0] is not None and all(last[0][name] == value for name, value in fields.items())
+
+    with contextlib.suppress(AssertionError):
+        await daemon.until(is_so, f"{thread} with {fields}")
+        assert last[0] is not None
+        return last[0]
+    raise AssertionError(f"waited for {fields}; the session is {last[0]}\n{daemon.log.read_text()[-2000:]}")
+
+
+async def test_what_another_process_does_arrives_by_itself(daemon: Daemon) -> None:
+    async with open_codex(CODEX, daemon.home) as other:
+        thread = await other.start_thread(daemon.cwd)
+        await other.run_turn(thread, "hello from elsewhere")
+        found = await until(daemon, thread, messageCount=2)
+        assert (found["origin"], found["status"], found["home"]) == ("discovered", "detached", None)
+        assert (found["preview"], found["cwd"]) == ("hello from elsewhere", str(daemon.cwd))
+        await other.run_turn(thread, "and more")
+        await until(daemon, thread, messageCount=4, id=found["id"])
+        await other.request("thread/name/set", {"threadId": thread, "name": "A name"})
+        await until(daemon, thread, title="A name", id=found["id"])
+        await other.request("thread/archive", {"threadId": thread})
+        await until(daemon, thread, archived=True, id=found["id"])
+        await other.request("thread/unarchive", {"threadId": thread})
+        await until(daemon, thread, archived=False, id=found["id"])
+    await daemon.prompt(found["id"], "and from here")
+    (done,) = await daemon.wait_done(found["id"])
+    assert done["state"] == "normal"
+    created = [event for event in await daemon.events() if event["kind"] == "session/created"]
+    assert [event["sessionId"] for event in created] == [found["id"]]
+    assert (await session_of(daemon, thread) or {})["threadId"] == thread
+
+
+async def test_what_another_client_of_the_same_process_does_arrives_by_itself(daemon: Daemon) -> None:
+    async with other_client(daemon) as other:
+        thread = await other.start_thread(daemon.cwd)
+        await other.run_turn(thread, "hello from beside")
+        found = await until(daemon, thread, messageCount=2)
+        assert found["origin"] == "discovered"
+        await other.request("thread/name/set", {"threadId": thread, "name": "A name"})
+        await until(daemon, thread, title="A name")
+        await other.request("thread/archive", {"threadId": thread})
+        await until(daemon, thread, archived=True)
+        await other.request("thread/unarchive", {"threadId": thread})
+        await until(daemon, thread, archived=False)
+        await other.request("thread/delete", {"threadId": thread})
+        lost = await until(daemon, thread, status="error")
+        assert (lost["id"], lost["lastError"]["slug"]) == (found["id"], "resume-lost")
+
+
+async def test_a_dry_run_tells_what_a_scan_would_do_and_does_none_of_it(
+    model: ScriptedModel, base_url: str, tmp_path: Path
+) -> None:
+    async with open_daemon(tmp_path, model, base_url, TERMALD_DISCOVERY_ENABLED="false") as daemon:
+        await daemon.create("ours", prompt={"input": "mine"})
+        await daemon.wait_done("ours")
+        async with open_codex(CODEX, daemon.home) as other:
+            thread = await other.start_thread(daemon.cwd)
+            await other.run_turn(thread, "theirs")
+        report = (await daemon.post("/api/discovery/scan", {"dryRun": True}))["report"]
+        assert [home["wouldBe"] for home in report] == [{"refresh": 1, "import": 1}]
+        assert (await daemon.get("/api/threads"))["data"] == []
+        assert await session_of(daemon, thread) is None
+        await daemon.post("/api/discovery/scan")  # control
+        await until(daemon, thread, messageCount=2)
+
+
+async def test_a_foreign_home_is_read_and_its_trouble_is_its_own(
+    model: ScriptedModel, base_url: str, tmp_path: Path
+) -> None:
+    foreign, broken = tmp_path / "foreign", tmp_path / "broken"
+    write_codex_home(foreign, base_url)
+    (tmp_path / "elsewhere").mkdir()
+    async with open_codex(CODEX, foreign) as other:
+        thread = await other.start_thread(tmp_path / "elsewhere")
+        await other.run_turn(thread, "in another home")
+    broken.mkdir()
+    (broken / "state_5.sqlite").write_bytes(b"no database" * 1000)
+    (tmp_path / "d").mkdir()
+    homes = f"{foreign},{broken}"
+    async with open_daemon(tmp_path / "d", model, base_url, TERMALD_DISCOVERY_HOMES=homes) as daemon:
+        found = await until(daemon, thread, messageCount=2, home=str(foreign))
+        refused = await daemon.call("POST", f"/api/sessions/{found['id']}/prompts", {"input": "no"})
+        assert (refused.status_code, refused.json()["type"]) == (409, "urn:termald:problem:foreign-home")
+        assert str(foreign) in refused.json()["detail"]
+
+        async def is_told() -> bool:
+            discovery = await daemon.get("/api/discovery")
+            return bool(discovery["status"] == "failed" and str(broken) in discovery["reason"])
+
+        await daemon.until(is_told, "the trouble of the broken home")
+        assert (await daemon.call("GET", "/api/ready")).json()["parts"]["discovery"]["state"] == "failed"
+        await daemon.create("ours", prompt={"input": "goes on"})
+        assert (await daemon.wait_done("ours"))[0]["state"] == "normal"
