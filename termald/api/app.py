@@ -14,7 +14,7 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.routes import HTTPRoute
 
 from state.errors import StoreError
-from termald.api import daemon, events, history, prompts, requests, sessions, threads
+from termald.api import daemon, events, history, operations, prompts, requests, sessions, threads
 from termald.api.asgi import ASGIApp
 from termald.api.auth import Authenticated, bearer
 from termald.api.commands import Desk
@@ -39,6 +39,7 @@ _TAGGED = {
     "sessions": sessions.HANDLERS,
     "prompts": prompts.HANDLERS,
     "history": history.HANDLERS,
+    "operations": operations.HANDLERS,
     "requests": requests.HANDLERS,
     "threads": threads.HANDLERS,
     "events": events.HANDLERS,

@@ -233,6 +233,46 @@ class KillSession(Body, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
+class ForkSession(Body, frozen=True, kw_only=True):
+    """The copy's own id and title; the rest is its parent's."""
+
+    id: SessionName | None = None
+    title: Word | None = None
+
+
+class ReviewTarget(Body, frozen=True, kw_only=True, tag_field="type", rename=None):
+    """What a review looks at, in Codex's words."""
+
+
+class UncommittedChanges(ReviewTarget, frozen=True, kw_only=True, tag="uncommittedChanges"):
+    """The working tree: staged, unstaged and untracked files."""
+
+
+class BaseBranch(ReviewTarget, frozen=True, kw_only=True, tag="baseBranch"):
+    """What differs from a branch."""
+
+    branch: Word
+
+
+class Commit(ReviewTarget, frozen=True, kw_only=True, tag="commit"):
+    """What a commit changed."""
+
+    sha: Word
+    title: Word | None = None
+
+
+class Custom(ReviewTarget, frozen=True, kw_only=True, tag="custom"):
+    """What these instructions say."""
+
+    instructions: Annotated[str, Meta(min_length=1, max_length=INPUT_CHARS_MAX)]
+
+
+class ReviewSession(Body, frozen=True, kw_only=True):
+    """A review; without a target, of what is not committed."""
+
+    target: UncommittedChanges | BaseBranch | Commit | Custom | None = None
+
+
 class RetrySession(Body, frozen=True, kw_only=True):
     """`fresh` gives up a lost thread for a new one."""
 

@@ -27,7 +27,7 @@ from termald.core.model import Call, Purpose
 from termald.core.refusals import problem
 from termald.core.work import Work
 
-ENTOMBED: Final[frozenset[Purpose]] = frozenset({"open_fresh", "open_known", "turn", "steer"})
+ENTOMBED: Final[frozenset[Purpose]] = frozenset({"open_fresh", "open_known", "turn", "steer", "fork"})
 """What leaves something behind in Codex when its reply is late."""
 
 

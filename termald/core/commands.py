@@ -3,14 +3,12 @@ after the commit."""
 
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
-from state.records import IdempotencyRecord, SessionId, SessionRecord
-from termald.core import log, prompts, setup, steering
+from state.records import SessionId, SessionRecord
+from termald.core import answered, log, prompts, setup, steering
 from termald.core.calls import open_call
 from termald.core.effects import (
-    Answer,
     Ask,
     DoneAnswer,
     IgnoredAnswer,
@@ -21,7 +19,6 @@ from termald.core.effects import (
 from termald.core.inputs import (
     AskCodex,
     CreateSession,
-    Idempotency,
     IgnoreThread,
     PatchSession,
     RestartRuntime,
@@ -52,34 +49,10 @@ PATCHABLE: Final = frozenset(
 )
 """Fields of a session that its user may change."""
 
-_answers = msgspec.json.Decoder(SessionAnswer | PromptAnswer)
-
-
-def _answered_before(work: Work, ticket: Ticket, key: Idempotency | None) -> bool:
-    """Answer a repeated request as it was answered first, also after a restart; one of another body is refused
-    (SETUP-25)."""
-    known = work.state.idempotency.get(key.key) if key is not None else None
-    if key is None or known is None:
-        return False
-    if known.fingerprint != key.fingerprint:
-        message = f"idempotency key {key.key!r} was used with another request; a new request needs a new key"
-        work.refuse(ticket, "idempotency-mismatch", message)
-    else:
-        work.answer(ticket, _answers.decode(known.answer_json))
-    return True
-
-
-def _answer(work: Work, ticket: Ticket, key: Idempotency | None, answer: Answer) -> None:
-    if key is not None:
-        text = msgspec.json.encode(answer).decode()
-        record = IdempotencyRecord(key=key.key, fingerprint=key.fingerprint, answer_json=text, at_ms=work.at_ms)
-        work.state.idempotency.put(key.key, record)
-    work.answer(ticket, answer)
-
 
 def create(work: Work, command: CreateSession) -> None:
     """Create a session; nothing is asked of Codex before it has a prompt."""
-    if _answered_before(work, command.ticket, command.idempotency):
+    if answered.before(work, command.ticket, command.idempotency):
         return
     if command.session in work.state.sessions:
         work.refuse(command.ticket, "session-exists", f"session id {command.session!r} is taken, or was once")
@@ -130,12 +103,12 @@ def create(work: Work, command: CreateSession) -> None:
     if command.prompt is not None:
         session, prompt = prompts.accept(work, session, command.prompt)
         work.move_on(session.id)
-    _answer(work, command.ticket, command.idempotency, SessionAnswer(session=session.record, prompt=prompt))
+    answered.give(work, command.ticket, command.idempotency, SessionAnswer(session=session.record, prompt=prompt))
 
 
 def submit(work: Work, command: SubmitPrompt) -> None:
     """Accept a prompt. It ends what held the queue, except a lost thread: that needs a word of its own."""
-    if _answered_before(work, command.ticket, command.idempotency):
+    if answered.before(work, command.ticket, command.idempotency):
         return
     session = _found(work, command.ticket, command.session)
     if session is None:
@@ -161,7 +134,7 @@ def submit(work: Work, command: SubmitPrompt) -> None:
     if session.record.paused and not session.record.resume_lost:
         session = work.put(with_record(session, paused=False))
     work.move_on(session.id)
-    _answer(work, command.ticket, command.idempotency, PromptAnswer(prompt=prompt))
+    answered.give(work, command.ticket, command.idempotency, PromptAnswer(prompt=prompt))
 
 
 def take_back(work: Work, command: TakeBackPrompt) -> None:

@@ -106,6 +106,23 @@ class DisposeThread(Op, frozen=True, kw_only=True):
     turn: TurnId | None = None
 
 
+class ManageThread(Op, frozen=True, kw_only=True):
+    """Do something to a stored thread. It needs no attachment of its session, which may be detached; the call is
+    compared instead."""
+
+    thread: ThreadId
+    what: Literal["compact", "review", "archive", "unarchive"]
+    target_json: str | None = None
+
+
+class ForkThread(Op, frozen=True, kw_only=True):
+    """Mint a copy of a thread. After the commit of its intent, whose `tag` it carries."""
+
+    thread: ThreadId
+    session: SessionRecord
+    tag: str
+
+
 class Ask(Op, frozen=True, kw_only=True):
     """A read for a caller, passed through."""
 

@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from state.records import DisposalRecord, ThreadId
-from termald.core import disposal, interrupts, log, prompts, requests, setup, turns
+from termald.core import disposal, interrupts, log, operations, prompts, requests, setup, turns
 from termald.core.calls import Failure, close_call, open_call
 from termald.core.effects import EndTools, InterruptAnswer, KillAnswer, SessionAnswer, Unsubscribe
 from termald.core.inputs import (
@@ -82,6 +82,7 @@ def stop(work: Work, command: StopSession | CloseSession) -> None:
     session = work.put(replace(session, waiting=(*session.waiting, command.ticket)))
     if closing:
         session = _end_certain(work, session)
+    session = operations.give_up(work, session, "stopped", "the session was stopped")
     if session.turn is None:
         # A turn is reached only over an attachment: one that is being made anew (after a crash of ours, or a lost link)
         # is still needed.
@@ -245,6 +246,7 @@ def _remove(work: Work, session: Session) -> tuple[DisposalRecord, bool, CallId 
     for one in session.steering:
         prompts.end(work, session, one.prompt, "cancelled", why)
     session = prompts.end_queue(work, session, "cancelled", why)
+    session = operations.give_up(work, session, "killed", why.message)
     session = setup.abandon(work, session)
     for ticket in session.waiting:
         work.refuse_with(ticket, why)

@@ -149,6 +149,23 @@ class KillSession(Command, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
+class OperateSession(Command, frozen=True, kw_only=True):
+    """Do something to the session's whole thread; refused while it is busy. `target_json`: what a review looks at."""
+
+    session: SessionId
+    kind: Literal["compact", "review", "archive", "unarchive"]
+    target_json: str | None = None
+
+
+class ForkSession(Command, frozen=True, kw_only=True):
+    """Make a session of its own out of a copy of the thread; refused while the session is busy."""
+
+    session: SessionId
+    new_session: SessionId
+    title: str | None = None
+    idempotency: Idempotency | None = None
+
+
 class RetrySession(Command, frozen=True, kw_only=True):
     """Let held prompts run again; `fresh` gives up a lost thread for a new one."""
 
@@ -540,6 +557,13 @@ class EndingDeadline(Input, frozen=True, kw_only=True):
 
     session: SessionId
     attachment: CodexAttachment
+
+
+class OperationDeadline(Input, frozen=True, kw_only=True):
+    """The turn that an operation is should have begun by now."""
+
+    session: SessionId
+    call: CallId
 
 
 class DisposalDeadline(Input, frozen=True, kw_only=True):

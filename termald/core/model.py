@@ -34,11 +34,22 @@ from state.records import (
     TurnRecord,
 )
 from termald.core.effects import Op
-from termald.core.inputs import CallId, Ticket, TurnFailure
+from termald.core.inputs import CallId, Idempotency, Ticket, TurnFailure
 
 InterruptState = Literal["none", "wanted", "sent", "acked", "unconfirmed"]
 Purpose = Literal[
-    "open_fresh", "open_known", "turn", "steer", "interrupt", "read", "end_tools", "unsubscribe", "dispose", "ask"
+    "open_fresh",
+    "open_known",
+    "turn",
+    "steer",
+    "interrupt",
+    "read",
+    "end_tools",
+    "unsubscribe",
+    "dispose",
+    "operate",
+    "fork",
+    "ask",
 ]
 DisposalStep = Literal["interrupt", "end_tools", "unsubscribe", "archive", "delete"]
 
@@ -66,6 +77,21 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     prompt: PromptId
     call: CallId
     turn: TurnId
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """What is being done to the whole thread. `awaits_turn`: Codex has taken it, and the turn that it is has not
+    begun."""
+
+    kind: Literal["compact", "review", "archive", "unarchive", "fork"]
+    ticket: Ticket
+    target_json: str | None = None
+    tag: str | None = None
+    new_session: SessionId | None = None
+    title: str | None = None
+    idempotency: Idempotency | None = None
+    call: CallId | None = None
+    awaits_turn: bool = False
 
 
 class ActiveTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +129,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     setup: Setup | None = None
     outgoing: Outgoing | None = None
     steering: tuple[Steering, ...] = ()
+    operation: Operation | None = None
     turn: ActiveTurn | None = None
     last_done: TurnRecord | None = None
     ended: tuple[TurnId, ...] = ()
@@ -131,9 +158,14 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return self.record.attachment is not None and self.record.thread_id is not None and self.setup is None
 
     @property
+    def active(self) -> bool:
+        """Whether something of it is in flight."""
+        return bool(self.setup or self.outgoing or self.steering or self.operation or self.turn)
+
+    @property
     def busy(self) -> bool:
         """Whether something runs or is about to."""
-        return bool(self.setup or self.outgoing or self.steering or self.turn or self.queue)
+        return self.active or bool(self.queue)
 
     @property
     def idle(self) -> bool:

@@ -27,6 +27,7 @@ from termald.core import (
     items,
     log,
     looks,
+    operations,
     prompts,
     requests,
     setup,
@@ -111,6 +112,7 @@ def _lose_call(work: Work, call: Call, why: Problem) -> None:
     work.disarm("retry", str(call.id))
     if call.ticket is not None:
         work.refuse_with(call.ticket, why)
+    operations.lost(work, call, why)
     if isinstance(call.op, OpenFresh):
         # The thread, if one was minted, has no turn. Whoever sees its tag later ignores it; the prompts get another
         # (BOOT-09).
@@ -185,6 +187,7 @@ def settle(work: Work, session: Session, cause: str) -> None:
         session = turns.finish(work, session, "error", ending=outcome, requeue_unrecorded=True)
     if session.outgoing is not None:
         session = ending.uncertain_again(work, session)
+    session = operations.give_up(work, session, why.slug, why.message)
     session = requests.expire_all(work, session, why.message)
     if session.record.thread_id is not None:
         work.state.routes.drop(session.record.thread_id)

@@ -43,6 +43,7 @@ REFUSALS: dict[str, Meaning] = {
     "session-busy": Meaning("conflict", "The session is busy"),
     "thread-owned": Meaning("conflict", "The thread belongs to another session"),
     "queue-full": Meaning("limit", "Too many prompts wait in this session", retryable=True),
+    "no-thread": Meaning("conflict", "The session has no thread yet"),
     "not-lost": Meaning("conflict", "The session has not lost its thread"),
     "prompt-sent": Meaning("conflict", "The prompt was already sent"),
     "request-closed": Meaning("conflict", "The request is no longer open"),

@@ -187,6 +187,9 @@ def failed(work: Work, call: Call, failure: Failure) -> None:
     session = close_setup(work, session)
     if isinstance(call.op, OpenKnown):
         work.state.routes.drop(call.op.thread)
+    if session.operation is not None:
+        work.refuse_with(session.operation.ticket, failure.why)
+        session = work.put(replace(session, operation=None))
     if failure.how == "unwritten":
         _drop_head(work, session, failure.why)
     elif not failure.definite:

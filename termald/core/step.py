@@ -18,6 +18,7 @@ from termald.core import (
     inputs,
     interrupts,
     log,
+    operations,
     queue,
     recovery,
     requests,
@@ -95,15 +96,25 @@ def _reply(work: Work, reply: inputs.Reply) -> None:
 def _succeeded(work: Work, call: Call, reply: inputs.Reply) -> None:
     match reply:
         case inputs.ThreadOpened():
-            setup.opened(work, call, reply)
+            (operations.forked if call.purpose == "fork" else setup.opened)(work, call, reply)
         case inputs.TurnAccepted():
-            (steering if call.purpose == "steer" else turns).accepted(work, call, reply)
+            _turn_accepted(work, call, reply)
         case inputs.TurnsRead():
             recovery.turns_read(work, call, reply)
         case inputs.CallDone():
             _done(work, call, reply)
         case _:
             raise AssertionError(f"no handler for {type(reply).__name__}")
+
+
+def _turn_accepted(work: Work, call: Call, reply: inputs.TurnAccepted) -> None:
+    match call.purpose:
+        case "steer":
+            steering.accepted(work, call, reply)
+        case "operate":
+            operations.done(work, call, reply)
+        case _:
+            turns.accepted(work, call, reply)
 
 
 def _done(work: Work, call: Call, reply: inputs.CallDone) -> None:
@@ -114,6 +125,8 @@ def _done(work: Work, call: Call, reply: inputs.CallDone) -> None:
             ending.tools_over(work, call, None)
         case "dispose":
             disposal.step_over(work, call, None)
+        case "operate":
+            operations.done(work, call, None)
         case "ask":
             calls.close_call(work, call)
             if call.ticket is not None:
@@ -130,6 +143,8 @@ def _failed(work: Work, call: Call, failure: calls.Failure) -> None:
             turns.refused(work, call, failure)
         case "steer":
             steering.refused(work, call, failure)
+        case "operate" | "fork":
+            operations.failed(work, call, failure)
         case "read":
             recovery.read_failed(work, call, failure)
         case "interrupt":
@@ -197,6 +212,8 @@ HANDLERS: Final[dict[type[inputs.Input], Callable[[Work, Any], None]]] = {
     inputs.SubmitPrompt: commands.submit,
     inputs.TakeBackPrompt: commands.take_back,
     inputs.RetrySession: commands.retry,
+    inputs.OperateSession: operations.operate,
+    inputs.ForkSession: operations.fork,
     inputs.InterruptSession: ending.interrupt,
     inputs.StopSession: ending.stop,
     inputs.CloseSession: ending.stop,
@@ -221,6 +238,7 @@ HANDLERS: Final[dict[type[inputs.Input], Callable[[Work, Any], None]]] = {
     inputs.SettleTurn: recovery.settle_turn,
     inputs.SettlePrompt: recovery.settle_prompt,
     inputs.EndingDeadline: ending.deadline,
+    inputs.OperationDeadline: operations.deadline,
     inputs.DisposalDeadline: disposal.deadline,
     inputs.ThreadDecided: discovery.decided,
     inputs.ScanNews: _scan_news,

@@ -46,6 +46,12 @@ def _prompt(command: inputs.SubmitPrompt | inputs.CreateSession) -> Wanted:
     )
 
 
+def _fork(command: inputs.ForkSession) -> Wanted:
+    key = command.idempotency
+    sessions = frozenset({command.session, command.new_session})
+    return Wanted(sessions=sessions, keys=frozenset() if key is None else frozenset({key.key}))
+
+
 def _started(notice: inputs.ThreadStarted) -> Wanted:
     tags: frozenset[str] = frozenset() if notice.tag is None else frozenset({notice.tag})
     return Wanted(threads=frozenset({notice.thread}), tags=tags)
@@ -64,6 +70,8 @@ _NAMES: Final[dict[type[inputs.Input], Callable[[Any], Wanted]]] = {
     inputs.PatchSession: _session,
     inputs.TakeBackPrompt: _session,
     inputs.RetrySession: _session,
+    inputs.OperateSession: _session,
+    inputs.ForkSession: _fork,
     inputs.InterruptSession: _session,
     inputs.StopSession: _session,
     inputs.CloseSession: _session,

@@ -72,6 +72,11 @@ async def test_every_address_of_the_contract_is_there(document: dict[str, Any]) 
         ("POST", "/api/sessions/{id}/stop"),
         ("POST", "/api/sessions/{id}/close"),
         ("POST", "/api/sessions/{id}/kill"),
+        ("POST", "/api/sessions/{id}/fork"),
+        ("POST", "/api/sessions/{id}/compact"),
+        ("POST", "/api/sessions/{id}/review"),
+        ("POST", "/api/sessions/{id}/archive"),
+        ("POST", "/api/sessions/{id}/unarchive"),
         ("POST", "/api/sessions/{id}/retry"),
         ("POST", "/api/sessions/{id}/prompts"),
         ("GET", "/api/sessions/{id}/prompts"),
@@ -118,6 +123,11 @@ async def test_every_operation_tells_its_answer_and_its_problems(document: dict[
             assert {"400", "415", "422"} <= responses.keys(), where
 
 
+ENDINGS = ("/kill", "/retry", "/interrupt", "/stop", "/close")
+OPERATIONS = ("/fork", "/compact", "/review", "/archive", "/unarchive")
+MAY_BE_EMPTY = (*ENDINGS, *OPERATIONS, "/scan", "/restart")
+
+
 async def test_bodies_are_described_as_they_are_read(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     for path, method, operation in operations(document):
@@ -127,7 +137,7 @@ async def test_bodies_are_described_as_they_are_read(document: dict[str, Any]) -
             schema = schemas[reference.rsplit("/", 1)[1]]
             assert schema["additionalProperties"] is False, (method, path)
             # A body may be left out where nothing in it is needed; PATCH and answers must say something.
-            may_be_left_out = path.endswith(("/kill", "/retry", "/interrupt", "/stop", "/close", "/scan", "/restart"))
+            may_be_left_out = path.endswith(MAY_BE_EMPTY)
             assert body["required"] is not may_be_left_out, (method, path)
     assert set(schemas["CreateSession"]["required"]) == {"cwd"}
     assert schemas["SubmitPrompt"]["required"] == ["input"]

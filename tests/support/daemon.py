@@ -21,6 +21,7 @@ from termald.scripted_model.config import write_codex_home
 from termald.scripted_model.model import ScriptedModel
 
 Json = dict[str, Any]
+ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 30.0
 """For anything that the daemon is waited for; a cold start of Codex takes under a second here."""
 LOOK_PAUSE_S = 0.01
@@ -196,6 +197,7 @@ async def open_daemon(
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
             "LANG": "C.UTF-8",
+            "PYTHONPATH": str(ROOT),  # the code of this checkout, whichever is installed
             "TERMALD_STATE_DIR": str(folder / "state"),
             "TERMALD_RUNTIME_DIR": str(folder / "run"),
             "TERMALD_LISTEN": "127.0.0.1:0",

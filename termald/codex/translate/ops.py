@@ -13,7 +13,9 @@ from termald.core.effects import (
     Ask,
     DisposeThread,
     EndTools,
+    ForkThread,
     Interrupt,
+    ManageThread,
     Op,
     OpenFresh,
     OpenKnown,
@@ -162,6 +164,36 @@ def _unsubscribe(op: Unsubscribe) -> tuple[str, Message]:
     return "thread/unsubscribe", t.ThreadUnsubscribeParams(thread_id=op.thread)
 
 
+def _manage(op: ManageThread) -> tuple[str, Message]:
+    match op.what:
+        case "compact":
+            return "thread/compact/start", t.ThreadCompactStartParams(thread_id=op.thread)
+        case "review":
+            target = msgspec.json.decode(op.target_json or '{"type":"uncommittedChanges"}', type=t.ReviewTarget)
+            return "review/start", t.ReviewStartParams(thread_id=op.thread, target=target)
+        case "archive":
+            return "thread/archive", t.ThreadArchiveParams(thread_id=op.thread)
+        case "unarchive":
+            return "thread/unarchive", t.ThreadUnarchiveParams(thread_id=op.thread)
+
+
+def _fork(op: ForkThread) -> tuple[str, Message]:
+    session = op.session
+    return "thread/fork", t.ThreadForkParams(
+        thread_id=op.thread,
+        exclude_turns=True,
+        cwd=_set(session.cwd or None),
+        model=_set(session.model),
+        model_provider=_set(session.model_provider),
+        service_tier=_set(session.service_tier),
+        approval_policy=approval_policy(session),
+        sandbox=sandbox_mode(session),
+        developer_instructions=_set(session.developer_instructions),
+        config=_config(session),
+        thread_source=op.tag,
+    )
+
+
 def _dispose(op: DisposeThread) -> tuple[str, Message]:
     match op.what:
         case "interrupt":
@@ -187,4 +219,6 @@ _OPS: Final[dict[type[Op], Callable[[Any], tuple[str, Message]]]] = {
     EndTools: _end_tools,
     Unsubscribe: _unsubscribe,
     DisposeThread: _dispose,
+    ManageThread: _manage,
+    ForkThread: _fork,
 }

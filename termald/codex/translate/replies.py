@@ -66,9 +66,22 @@ class _Id(msgspec.Struct, frozen=True):
     client_id: str | None = msgspec.field(name="clientId", default=None)
 
 
+_Opened = t.ThreadStartResponse | t.ThreadResumeResponse | t.ThreadForkResponse
+
+
+class _TurnId(msgspec.Struct, frozen=True):
+    id: str
+
+
+class _Operated(msgspec.Struct, frozen=True):
+    turn: _TurnId | None = None
+
+
 item_head: Final = msgspec.json.Decoder(_Id).decode
 _decode_start: Final = msgspec.json.Decoder(t.ThreadStartResponse).decode
 _decode_resume: Final = msgspec.json.Decoder(t.ThreadResumeResponse).decode
+_decode_fork: Final = msgspec.json.Decoder(t.ThreadForkResponse).decode
+_decode_operated: Final = msgspec.json.Decoder(_Operated).decode
 _decode_turn: Final = msgspec.json.Decoder(t.TurnStartResponse).decode
 _decode_steered: Final = msgspec.json.Decoder(t.TurnSteerResponse).decode
 _decode_turns: Final = msgspec.json.Decoder(t.ThreadTurnsListResponse).decode
@@ -169,7 +182,9 @@ def prompt_of(head: _Id) -> PromptId | None:
     return PromptId(head.client_id) if head.type == "userMessage" and head.client_id else None
 
 
-def _opened(head: dict[str, Any], given: t.ThreadStartResponse | t.ThreadResumeResponse) -> Reply:
+def _opened(
+    head: dict[str, Any], given: t.ThreadStartResponse | t.ThreadResumeResponse | t.ThreadForkResponse
+) -> Reply:
     thread = given.thread
     return ThreadOpened(
         **head,
@@ -191,6 +206,18 @@ def _resume(head: dict[str, Any], result: msgspec.Raw) -> Reply:
     return _opened(head, _decode_resume(result))
 
 
+def _fork(head: dict[str, Any], result: msgspec.Raw) -> Reply:
+    return _opened(head, _decode_fork(result))
+
+
+def _operated(head: dict[str, Any], result: msgspec.Raw) -> Reply:
+    # A review's reply names its turn; the others say nothing.
+    turn = _decode_operated(result).turn
+    if turn is not None:
+        return TurnAccepted(**head, turn=TurnId(turn.id))
+    return CallDone(**head, result_json=bytes(result).decode())
+
+
 def _turn(head: dict[str, Any], result: msgspec.Raw) -> Reply:
     return TurnAccepted(**head, turn=TurnId(_decode_turn(result).turn.id))
 
@@ -206,6 +233,8 @@ def _turns(head: dict[str, Any], result: msgspec.Raw) -> Reply:
 _BY_PURPOSE: Final[dict[Purpose, Callable[[dict[str, Any], msgspec.Raw], Reply]]] = {
     "open_fresh": _start,
     "open_known": _resume,
+    "fork": _fork,
+    "operate": _operated,
     "turn": _turn,
     "steer": _steered,
     "read": _turns,
