@@ -349,7 +349,7 @@ def finish(
     assert active is not None, "I12: a turn ends once"
     if ending is None:
         ending = failures.Ending(state=state, message=message)
-    session = take_back(work, session, "turnEnd") if state != "normal" else session
+    session = _close_items(work, session, state)
     session = requests.expire_all(work, session, "the turn ended")
     record = replace(
         active.record,
@@ -395,6 +395,22 @@ def _end_prompt(work: Work, session: Session, prompt: PromptId, turn: TurnRecord
     else:
         why = (turn.message if turn is not None else None) or "the turn failed"
         prompts.end(work, session, prompt, "failed", problem("turn-failed", why))
+
+
+def _close_items(work: Work, session: Session, state: TurnState) -> Session:
+    """Close what is open in the turn, before it is done. Text that a steer cut short is never finished, and is taken
+    back also where the turn completed; what else is open then may be a command that runs on, and completes late."""
+    session = take_back(work, session, "turnEnd")
+    assert session.turn is not None
+    if state == "normal":
+        return session
+    turn = session.turn.id
+    for open_item in session.turn.open_items:
+        item = work.state.items.get((session.id, turn, open_item))
+        if item is not None:
+            work.state.items.put((session.id, turn, item.id), replace(item, state="incomplete"))
+            log.item_completed(work, session, turn, item.id, item.item_json, incomplete=True)
+    return session
 
 
 def take_back(work: Work, session: Session, reason: str) -> Session:
