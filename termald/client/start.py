@@ -17,6 +17,8 @@ START_DEADLINE_S: Final = 60.0
 _LOOK_PAUSE_S: Final = 0.05
 _SAID_MAX: Final = 2_000
 LOG_NAME: Final = "serve.log"
+# Kept for as long as this program lives: a Popen that is collected while its process runs complains, rightly elsewhere.
+_started: Final[list[subprocess.Popen[bytes]]] = []
 
 
 async def start_daemon(folders: Folders) -> None:
@@ -26,6 +28,7 @@ async def start_daemon(folders: Folders) -> None:
     words where it ends, or does not listen in time.
     """
     process = await anyio.to_thread.run_sync(_spawn, folders)
+    _started.append(process)
     with anyio.move_on_after(START_DEADLINE_S):
         while True:
             ended = process.poll() is not None
