@@ -14,7 +14,7 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.routes import HTTPRoute
 
 from state.errors import StoreError
-from termald.api import daemon, events, history, operations, prompts, requests, sessions, threads
+from termald.api import account, daemon, events, history, operations, prompts, requests, sessions, threads
 from termald.api.asgi import ASGIApp
 from termald.api.auth import Authenticated, bearer
 from termald.api.commands import Desk
@@ -36,6 +36,7 @@ from termald.engine import Engine
 
 _TAGGED = {
     "daemon": daemon.HANDLERS,
+    "account": account.HANDLERS,
     "sessions": sessions.HANDLERS,
     "prompts": prompts.HANDLERS,
     "history": history.HANDLERS,
@@ -67,6 +68,8 @@ def _routes(desk: Desk, metrics: Metrics) -> Litestar:
 
     version = desk.settings.version
 
+    notebook = account.Notebook()
+
     def make(openapi_of: OpenAPIConfig | None) -> Litestar:
         return Litestar(
             route_handlers=[
@@ -79,6 +82,7 @@ def _routes(desk: Desk, metrics: Metrics) -> Litestar:
             dependencies={
                 "desk": Provide(lambda: desk, sync_to_thread=False, use_cache=True),
                 "counts": Provide(lambda: metrics, sync_to_thread=False, use_cache=True),
+                "notebook": Provide(lambda: notebook, sync_to_thread=False, use_cache=True),
             },
             dto=StrictBody,
             return_dto=None,
