@@ -174,10 +174,13 @@ class Connection:
         limit = self._site.limits.body_bytes_max
         framing = dict(request.headers)
         length = framing.get(b"content-length")
+        chunked = b"transfer-encoding" in framing
+        if length is None and not chunked:
+            return await self._collect_body(parser, limit, chunked=False)  # nothing to wait for
         if length is not None and int(length) > limit:
             raise Refused(body_too_large(limit))
         with trio.move_on_after(self._site.limits.head_deadline_ms / _MS):
-            return await self._collect_body(parser, limit, chunked=b"transfer-encoding" in framing)
+            return await self._collect_body(parser, limit, chunked=chunked)
         raise Refused(request_timeout("body"))
 
     async def _collect_body(self, parser: h11.Connection, limit: int, *, chunked: bool) -> bytes:
