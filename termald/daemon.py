@@ -352,5 +352,7 @@ def core_limits(settings: Settings) -> Limits:
         open_ms=codex.open_deadline_ms,
         turn_ms=codex.turn_deadline_ms,
         read_ms=codex.read_deadline_ms,
+        idle_ms=codex.idle_ms,
+        attached_max=codex.attached_max,
         queue_prompts_max=sessions.queue_prompts_max,
     )

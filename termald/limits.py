@@ -164,6 +164,24 @@ class CodexLimits(msgspec.Struct, frozen=True, kw_only=True):
             high=1_000,
         ),
     ] = 5
+    idle_ms: Annotated[
+        int,
+        bound(
+            "How long a session with nothing to do stays attached. Codex keeps its thread in memory meanwhile.",
+            unit="ms",
+            low=1_000,
+            high=86_400_000,
+        ),
+    ] = 1_800_000
+    attached_max: Annotated[
+        int,
+        bound(
+            "Sessions attached at once; past it the longest idle one is detached. 128 threads weighed 353 MB in Codex.",
+            unit="sessions",
+            low=1,
+            high=10_000,
+        ),
+    ] = 128
     stable_ms: Annotated[
         int,
         bound(

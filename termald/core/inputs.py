@@ -559,6 +559,13 @@ class EndingDeadline(Input, frozen=True, kw_only=True):
     attachment: CodexAttachment
 
 
+class IdleUnload(Input, frozen=True, kw_only=True):
+    """A session has had nothing to do for a while."""
+
+    session: SessionId
+    attachment: CodexAttachment
+
+
 class OperationDeadline(Input, frozen=True, kw_only=True):
     """The turn that an operation is should have begun by now."""
 

@@ -8,7 +8,7 @@ resume the route stands from the claim on, and a turn started on it would race t
 """
 
 from state.records import SessionId
-from termald.core import ending, operations, recovery, setup, steering, turns
+from termald.core import ending, operations, recovery, setup, steering, turns, unloading
 from termald.core.work import Work
 
 
@@ -27,6 +27,8 @@ def advance(work: Work, session_id: SessionId) -> None:
     if session.operation is not None:
         operations.proceed(work, session)
         return
+    if not session.queue:
+        unloading.watch(work, session)
     if not session.queue or session.record.paused or work.state.link.value is None or work.state.shutting_down.value:
         return
     session = steering.join(work, session)

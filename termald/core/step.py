@@ -26,6 +26,7 @@ from termald.core import (
     setup,
     steering,
     turns,
+    unloading,
 )
 from termald.core.effects import CodexAnswer, Effect
 from termald.core.model import Call
@@ -238,6 +239,7 @@ HANDLERS: Final[dict[type[inputs.Input], Callable[[Work, Any], None]]] = {
     inputs.SettleTurn: recovery.settle_turn,
     inputs.SettlePrompt: recovery.settle_prompt,
     inputs.EndingDeadline: ending.deadline,
+    inputs.IdleUnload: unloading.unload,
     inputs.OperationDeadline: operations.deadline,
     inputs.DisposalDeadline: disposal.deadline,
     inputs.ThreadDecided: discovery.decided,
