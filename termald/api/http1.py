@@ -137,6 +137,8 @@ class Connection:
         self._exchange = Exchange(
             parser, self._transport, head_only=request.method == b"HEAD", body=body, watch=self._watch
         )
+        if self._draining:
+            self._exchange.drain()
         scope = self._scope(request, target, handshake)
         try:
             if handshake is None:

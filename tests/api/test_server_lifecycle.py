@@ -251,6 +251,23 @@ async def test_an_answer_in_the_making_is_finished_and_is_the_last(tmp_path: Pat
             assert client.received == b""
 
 
+async def test_a_request_whose_body_comes_during_the_drain_is_the_last_as_well() -> None:
+    """It was begun before; what it begins must hear of the end like all others."""
+    source = EventSource()
+    async with running(source, limits=ServerLimits(drain_ms=9_000)) as server:
+        client = await server.connect()
+        async with client.stream:
+            await client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhalf")
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            server.control.begin_drain()
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            await client.send(b"!")
+            assert (await client.answer()).headers["connection"] == "close"
+            with trio.fail_after(5):
+                await server.ended.wait()
+    assert source.ended_by == "receive"
+
+
 async def test_a_drained_websocket_is_told_that_we_go_away() -> None:
     """And so is its application."""
     told: list[object] = []
