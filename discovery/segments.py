@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 COMPRESSED: Final = ".zst"
-_ROOTS: Final = ("sessions", "archived_sessions")
+ROOTS: Final = ("sessions", "archived_sessions")
 
 
 class Rollout(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ def archive_of(home: Path) -> Path:
 def _places(home: Path, told: str) -> Iterator[Path]:
     path = home / told
     yield path
-    for root in _ROOTS:
+    for root in ROOTS:
         if root in path.parts:
             below = path.parts[path.parts.index(root) :]
             yield home.joinpath(*below)

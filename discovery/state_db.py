@@ -101,6 +101,11 @@ class StateDb:
         count = "SELECT count(*) FROM threads WHERE typeof(id) <> 'text'"
         return self._read(lambda connection: cast(int, connection.execute(count).get))
 
+    def has(self, thread_id: str) -> bool:
+        """Say whether there is a row of this thread. Errors: `HomeUnreadable`."""
+        query = "SELECT 1 FROM threads WHERE id = ?"
+        return self._read(lambda connection: connection.execute(query, (thread_id,)).get is not None)
+
     def rollout_of(self, thread_id: str) -> str | None:
         """Return where the DB says that this thread's rollout lies. Errors: `HomeUnreadable`."""
 

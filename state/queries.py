@@ -27,6 +27,7 @@ from state.records import (
 from state.rows import EVENTS, IGNORED, ITEMS, PROMPTS, REQUESTS, SESSIONS, THREADS, TURNS, Table
 from state.schema import transaction
 from state.views import (
+    EmptySession,
     EventPage,
     ItemCursor,
     Page,
@@ -51,6 +52,16 @@ SESSION_VIEWS: Final = (
     " (SELECT count(*) FROM requests"
     f" WHERE session_id = sessions.id AND {REQUEST_UNFINISHED} AND status = 'open')"
     " FROM sessions"
+)
+EMPTY_SESSIONS: Final = (
+    f"SELECT {SESSIONS.qualified}, (SELECT count(*) FROM prompts WHERE session_id = sessions.id) FROM sessions"  # noqa: S608 - names of ours
+)
+SESSION_EMPTY: Final = (
+    "sessions.killed_at_ms IS NULL AND sessions.history = 0 AND sessions.message_count = 0"
+    " AND NOT EXISTS (SELECT 1 FROM turns WHERE session_id = sessions.id)"
+    " AND NOT EXISTS (SELECT 1 FROM items WHERE session_id = sessions.id)"
+    " AND NOT EXISTS (SELECT 1 FROM prompts WHERE session_id = sessions.id"
+    " AND NOT (delivery IN ('not_delivered', 'cancelled') AND recorded = 0 AND attempts = 0))"
 )
 SESSION_LIVES: Final = "sessions.killed_at_ms IS NULL"
 THREAD_VIEWS: Final = (
@@ -92,6 +103,12 @@ def _thread_as_it_is_now(row: Sequence[Any]) -> KnownThread:
     return thread
 
 
+def _empty_session(row: Sequence[Any]) -> EmptySession:
+    *_, undelivered = row
+    return EmptySession(record=SESSIONS.read(row), undelivered=undelivered)
+
+
+EMPTY_LIST: Final = Listing(SESSIONS, SessionCursor, _empty_session, EMPTY_SESSIONS)
 SESSION_LIST: Final = Listing(SESSIONS, SessionCursor, _session_view, SESSION_VIEWS)
 PROMPT_LIST: Final = Listing(PROMPTS, PromptCursor, PROMPTS.read)
 TURN_LIST: Final = Listing(TURNS, TurnCursor, TURNS.read)
@@ -120,6 +137,13 @@ def read_sessions(
     """Read living sessions, newest first."""
     asked = {"status = ?": wanted.status, "origin = ?": wanted.origin, "cwd = ?": wanted.cwd}
     return SESSION_LIST.page(db, asked, after, limit, always=[SESSION_LIVES], descending=True)
+
+
+def read_empty_sessions(
+    db: apsw.Connection, after: SessionCursor | None, limit: int
+) -> Page[EmptySession, SessionCursor]:
+    """Read sessions in which nothing was ever said, as far as we know, newest first."""
+    return EMPTY_LIST.page(db, {}, after, limit, always=[SESSION_EMPTY], descending=True)
 
 
 def read_session(db: apsw.Connection, session: SessionId) -> SessionView | None:

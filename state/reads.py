@@ -23,6 +23,7 @@ from state.records import (
     TurnRecord,
 )
 from state.views import (
+    EmptySession,
     EventPage,
     ItemCursor,
     Page,
@@ -109,6 +110,12 @@ class Reads:
     async def request(self, request: RequestId) -> RequestRecord | None:
         """Return the request; None where there is none, or its session is no more."""
         return await self._read(queries.read_request, request)
+
+    async def empty_sessions(
+        self, *, after: SessionCursor | None = None, limit: int
+    ) -> Page[EmptySession, SessionCursor]:
+        """Return the sessions in which nothing was ever said, newest first; what Codex has of them is not asked."""
+        return await self._read(queries.read_empty_sessions, after, limit)
 
     async def ignored(self, *, after: ThreadCursor | None = None, limit: int) -> Page[IgnoredThread, ThreadCursor]:
         """Return the ignore set."""

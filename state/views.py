@@ -96,6 +96,14 @@ class SessionView(Record, frozen=True, kw_only=True):
     pending_requests: int
 
 
+class EmptySession(Record, frozen=True, kw_only=True):
+    """A session in whose record nothing was ever said: no turn, no item, no history, and no prompt but `undelivered`
+    ones, which were never written to Codex."""
+
+    record: SessionRecord
+    undelivered: int
+
+
 class EventPage(Record, frozen=True, kw_only=True):
     """A stretch of the log. Go on with `after=through`; the log's end is reached once `through` no longer grows.
 

@@ -10,7 +10,7 @@ what: no new turns, then Codex (ended, or left), then the streams and connection
 import importlib.metadata
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,8 +18,9 @@ import msgspec
 import structlog
 import trio
 
+from discovery.lookup import Held
 from state.errors import StoreStuck
-from state.records import BootImage, EventRecord, Host, RuntimeId, Seq, SessionId
+from state.records import BootImage, EventRecord, Host, RuntimeId, Seq, SessionId, ThreadId
 from state.store import Store, open_store
 from termald import journal
 from termald.api.app import build_api
@@ -210,6 +211,10 @@ class Daemon:
     def scan_now(self) -> None:
         """Wake the scanner."""
         self._scanner.scan_now()
+
+    async def look_up(self, threads: Collection[ThreadId]) -> Mapping[ThreadId, Held]:
+        """Tell what Codex's files hold of these threads."""
+        return await self._scanner.look_up(threads)
 
     async def dry_scan(self) -> str:
         """Tell what a scan would do."""

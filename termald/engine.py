@@ -3,16 +3,17 @@
 The composition root implements it; tests implement it in memory.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
-from state.records import Host, RuntimeId
+from state.records import Host, RuntimeId, ThreadId
 from termald.core.effects import Answer
 from termald.core.inputs import Command, Ticket
 
 if TYPE_CHECKING:
+    from discovery.lookup import Held
     from state.store import Store
     from termald.hub import Hub
 
@@ -81,6 +82,9 @@ class Engine(Protocol):
 
     def scan_now(self) -> None:
         """Wake the scanner; returns at once. A scan that runs is followed by another."""
+
+    async def look_up(self, threads: Collection[ThreadId]) -> "Mapping[ThreadId, Held]":
+        """Return what the files of the home that Codex runs in hold of these threads. Errors: `HomeUnreadable`."""
 
     async def dry_scan(self) -> str:
         """Return what a scan of every home would make of its threads, as JSON. Changes nothing; takes as long as a scan

@@ -5,7 +5,7 @@ The first home is the one that Codex runs in; the others are foreign and only ev
 own report and touches no other. A scan never delays readiness, and a scan that is asked for while one runs follows it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -15,6 +15,7 @@ import structlog
 import trio
 
 from discovery.homes import Marks, marks_of
+from discovery.lookup import Held, look_up
 from discovery.scanner import Emit, KnownStamps, ScanReport, scan
 from state.errors import StoreError, StoreStuck
 from state.records import KnownThread, SessionId, ThreadId, Wanted
@@ -230,6 +231,13 @@ class ScanService:
             outcomes[verdict.outcome] = outcomes.get(verdict.outcome, 0) + 1
         if len(threads) > len(verdicts):
             outcomes["candidate"] = outcomes.get("candidate", 0) + len(threads) - len(verdicts)
+
+    # --- evidence ---
+
+    async def look_up(self, threads: Collection[ThreadId]) -> Mapping[ThreadId, Held]:
+        """Return what the home that Codex runs in holds of these threads, read now. Errors: `HomeUnreadable`."""
+        look = partial(look_up, self._homes[0], threads, self._sqlite_home, trio.from_thread.check_cancelled)
+        return await trio.to_thread.run_sync(look)
 
     # --- watching ---
 

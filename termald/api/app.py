@@ -14,7 +14,7 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.routes import HTTPRoute
 
 from state.errors import StoreError
-from termald.api import account, daemon, events, history, operations, prompts, requests, sessions, threads
+from termald.api import account, daemon, events, history, operations, phantoms, prompts, requests, sessions, threads
 from termald.api.asgi import ASGIApp
 from termald.api.auth import Authenticated, bearer
 from termald.api.commands import Desk
@@ -42,7 +42,7 @@ _TAGGED = {
     "history": history.HANDLERS,
     "operations": operations.HANDLERS,
     "requests": requests.HANDLERS,
-    "threads": threads.HANDLERS,
+    "threads": (*threads.HANDLERS, *phantoms.HANDLERS),
     "events": events.HANDLERS,
 }
 

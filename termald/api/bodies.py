@@ -306,6 +306,13 @@ class Scan(Body, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
+class KillPhantoms(Body, frozen=True, kw_only=True):
+    """Which to kill; all that there are where `ids` is left out. `dryRun` only tells."""
+
+    ids: list[SessionName] | None = None
+    dry_run: bool = False
+
+
 class IgnoreThread(Body, frozen=True, kw_only=True):
     """Why discovery is to pass it over."""
 

@@ -23,6 +23,7 @@ from termald.core.inputs import (
     CallId,
     CloseSession,
     DisposalDeadline,
+    Emptiness,
     EndingDeadline,
     InterruptSession,
     KillSession,
@@ -209,6 +210,9 @@ def kill(work: Work, command: KillSession) -> None:
         )
         work.answer(command.ticket, answer)
         return
+    if command.only_if is not None and not _is_empty(found, command.only_if):
+        work.refuse(command.ticket, "not-a-phantom", f"session {found.id!r} came alive since it was looked at")
+        return
     record, loaded, waits = _remove(work, found)
     work.promise()
     if thread is None:
@@ -229,6 +233,13 @@ def kill(work: Work, command: KillSession) -> None:
     work.state.disposals.put(thread, replace(begun, waiting=(*begun.waiting, command.ticket)))
     timer = DisposalDeadline(at_ms=0, thread=thread)
     work.arm(("disposal", thread), timer, work.state.limits.disposal_ms)
+
+
+def _is_empty(session: Session, seen: Emptiness) -> bool:
+    """Whether nothing was said in it, then and until now (DISC-16)."""
+    record = session.record
+    said = record.history or record.message_count or session.ended or session.busy or session.last_done is not None
+    return not said and (record.thread_id, session.next_position) == (seen.thread, seen.prompts)
 
 
 def _remove(work: Work, session: Session) -> tuple[DisposalRecord, bool, CallId | None]:

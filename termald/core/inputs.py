@@ -141,12 +141,21 @@ class CloseSession(Command, frozen=True, kw_only=True):
     session: SessionId
 
 
+class Emptiness(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session was when Codex was seen to have nothing of it."""
+
+    thread: ThreadId | None
+    prompts: int
+
+
 class KillSession(Command, frozen=True, kw_only=True):
-    """Remove the session and ignore its thread, whatever Codex says."""
+    """Remove the session and ignore its thread, whatever Codex says. `only_if`: only while it holds nothing, and is as
+    it was when that was seen."""
 
     session: SessionId
     wanted: Literal["ignore", "archive", "delete"] = "ignore"
     dry_run: bool = False
+    only_if: Emptiness | None = None
 
 
 class OperateSession(Command, frozen=True, kw_only=True):

@@ -42,6 +42,7 @@ REFUSALS: dict[str, Meaning] = {
     "session-closed": Meaning("conflict", "The session is closed"),
     "session-busy": Meaning("conflict", "The session is busy"),
     "thread-owned": Meaning("conflict", "The thread belongs to another session"),
+    "not-a-phantom": Meaning("conflict", "The session holds something"),
     "queue-full": Meaning("limit", "Too many prompts wait in this session", retryable=True),
     "no-thread": Meaning("conflict", "The session has no thread yet"),
     "not-lost": Meaning("conflict", "The session has not lost its thread"),
@@ -79,6 +80,7 @@ REFUSALS: dict[str, Meaning] = {
     "held": Meaning("conflict", "Held for a decision: it may already have run", retryable=True),
     # ours
     "store-unavailable": Meaning("unavailable", "The state could not be written", retryable=True),
+    "home-unreadable": Meaning("unavailable", "Codex's home could not be read", retryable=True),
     "starting": Meaning("unavailable", "The daemon is still starting", retryable=True),
     "internal": Meaning("internal", "The daemon failed"),
 }

@@ -96,6 +96,8 @@ async def test_every_address_of_the_contract_is_there(document: dict[str, Any]) 
         ("DELETE", "/api/ignored-threads/{threadId}"),
         ("GET", "/api/discovery"),
         ("POST", "/api/discovery/scan"),
+        ("GET", "/api/phantoms"),
+        ("POST", "/api/phantoms/kill"),
         ("GET", "/api/events"),
         ("GET", "/api/sessions/{id}/events"),
         ("GET", "/api/events/ws"),

@@ -34,6 +34,7 @@ ASKED: dict[str, Ask] = {
     "sessions by status": lambda db: queries.read_sessions(db, SessionFilter(status="ready"), AFTER_SESSION, 9),
     "sessions by origin": lambda db: queries.read_sessions(db, SessionFilter(origin="forked"), AFTER_SESSION, 9),
     "sessions by folder": lambda db: queries.read_sessions(db, SessionFilter(cwd="/w"), AFTER_SESSION, 9),
+    "empty sessions": lambda db: queries.read_empty_sessions(db, AFTER_SESSION, 9),
     "session": lambda db: queries.read_session(db, S),
     "prompts": lambda db: queries.read_prompts(db, S, PromptCursor(1, PromptId("p")), 9),
     "prompt": lambda db: queries.read_prompt(db, PromptId("p")),

@@ -5,7 +5,7 @@ that is hard to bring about is dictated (`refuse`).
 """
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,8 @@ import httpx
 import trio
 from support.asgi_apps import Running, running, running_on_unix
 
+from discovery.homes import HomeUnreadable
+from discovery.lookup import Held
 from state.records import Host, LinkId, RuntimeId, Seq, SessionId, ThreadId, TurnId
 from state.store import Store, open_store
 from termald.api.app import build_api
@@ -53,6 +55,8 @@ class Daemon:
         self.asked: list[Command] = []
         self.scans = 0
         self.dry_scans = 0
+        self.held: dict[ThreadId, Held] = {}
+        self.unreadable: HomeUnreadable | None = None
         self.restarts = 0
         self.accepting = True
         self.runtime = RuntimeView(status="ready", id=LINK.runtime_id, pid=4_242, started_at_ms=1_000)
@@ -92,6 +96,13 @@ class Daemon:
 
     def scan_now(self) -> None:
         self.scans += 1
+
+    async def look_up(self, threads: Collection[ThreadId]) -> Mapping[ThreadId, Held]:
+        await trio.lowlevel.checkpoint()
+        if self.unreadable is not None:
+            raise self.unreadable
+        nothing = Held(stored=False, messages=0, reason="neither a row nor a rollout of it")
+        return {thread: self.held.get(thread, nothing) for thread in threads}
 
     async def dry_scan(self) -> str:
         await trio.lowlevel.checkpoint()
