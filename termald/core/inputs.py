@@ -410,12 +410,13 @@ class TurnNews(TurnNotice, frozen=True, kw_only=True):
 
 
 class ItemStarted(TurnNotice, frozen=True, kw_only=True):
-    """An item opened. `prompt` is our id where the item is the user's message and carries it."""
+    """An item opened. `prompt` is our id where the item is the user's message and carries it; `children` are threads that it spawned."""
 
     item: ItemId
     type: str
     item_json: str
     prompt: PromptId | None = None
+    children: tuple[ThreadId, ...] = ()
 
 
 class ItemDelta(TurnNotice, frozen=True, kw_only=True):
@@ -433,6 +434,7 @@ class ItemCompleted(TurnNotice, frozen=True, kw_only=True):
     type: str
     item_json: str
     prompt: PromptId | None = None
+    children: tuple[ThreadId, ...] = ()
 
 
 class RawNotice(FromCodex, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from state.records import ItemRecord, Seq
-from termald.core import log, prompts, steering, turns
+from termald.core import children, log, prompts, steering, turns
 from termald.core.inputs import ItemCompleted, ItemDelta, ItemStarted
 from termald.core.model import Session, with_record
 from termald.core.work import Work
@@ -43,7 +43,9 @@ def started(work: Work, session: Session, notice: ItemStarted) -> None:
         open_items=(*found.turn.open_items, notice.item),
         output=found.turn.output or notice.type != "userMessage",
     )
-    _see_prompt(work, work.put(replace(found, turn=active)), notice)
+    found = work.put(replace(found, turn=active))
+    children.learn(work, found, notice)
+    _see_prompt(work, found, notice)
 
 
 def delta(work: Work, session: Session, notice: ItemDelta) -> None:
@@ -77,6 +79,7 @@ def completed(work: Work, session: Session, notice: ItemCompleted) -> None:
         output=found.turn.output or notice.type != "userMessage",
     )
     found = work.put(replace(_count(found, notice), turn=active))
+    children.learn(work, found, notice)
     _see_prompt(work, found, notice)
 
 

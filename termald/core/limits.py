@@ -29,7 +29,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     settle_again_max_ms: int = 60_000
     """The longest pause between two looks at something that stays uncertain."""
     idle_ms: int = 1_800_000
-    """How long an idle session stays attached. Codex keeps a thread in memory, about 1.2 MB of it, while somebody is subscribed."""
+    """How long an idle session stays attached. Codex keeps a thread in memory, about 1.2 MB of it, while somebody is
+    subscribed."""
     attached_max: int = 128
     """Sessions attached at once, idle ones included; 128 threads were measured to weigh 353 MB in Codex."""
     ending_ms: int = 10_000

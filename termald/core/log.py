@@ -21,6 +21,7 @@ from state.records import (
     RequestRecord,
     Seq,
     SessionId,
+    ThreadId,
     Tokens,
     TurnId,
 )
@@ -174,14 +175,31 @@ def block_reset(work: Work, session: Session, turn: TurnId, items: tuple[ItemId,
     _of(work, session, "block/reset", turn=turn, fields={"items": list(items), "reason": reason})
 
 
-def item_started(work: Work, session: Session, turn: TurnId, item: ItemId, item_json: str) -> Seq:
+def _child(child: ThreadId | None) -> dict[str, Any]:
+    # Only what a sub-agent says names its thread: everything else is the session's own.
+    return {} if child is None else {"threadId": child}
+
+
+def item_started(
+    work: Work, session: Session, turn: TurnId, item: ItemId, item_json: str, *, child: ThreadId | None = None
+) -> Seq:
     """`item/started`."""
-    return _of(work, session, "item/started", turn=turn, item=item, payload=item_json, fields={})
+    return _of(work, session, "item/started", turn=turn, item=item, payload=item_json, fields=_child(child))
 
 
-def item_delta(work: Work, session: Session, turn: TurnId, item: ItemId, *, channel: str, delta: str) -> None:
+def item_delta(
+    work: Work,
+    session: Session,
+    turn: TurnId,
+    item: ItemId,
+    *,
+    channel: str,
+    delta: str,
+    child: ThreadId | None = None,
+) -> None:
     """`item/delta`."""
-    _of(work, session, "item/delta", turn=turn, item=item, fields={"channel": channel, "delta": delta})
+    fields = {"channel": channel, "delta": delta, **_child(child)}
+    _of(work, session, "item/delta", turn=turn, item=item, fields=fields)
 
 
 def item_completed(
@@ -193,6 +211,7 @@ def item_completed(
     *,
     incomplete: bool = False,
     late: bool = False,
+    child: ThreadId | None = None,
 ) -> Seq:
     """`item/completed`. `incomplete`: the turn ended before it did. `late`: it came after its turn's end and corrects
     what was said."""
@@ -203,13 +222,20 @@ def item_completed(
         turn=turn,
         item=item,
         payload=item_json,
-        fields={**({"incomplete": True} if incomplete else {}), **({"late": True} if late else {})},
+        fields={
+            **({"incomplete": True} if incomplete else {}),
+            **({"late": True} if late else {}),
+            **_child(child),
+        },
     )
 
 
-def usage(work: Work, session: Session, turn: TurnId, last: Tokens, total: Tokens) -> None:
+def usage(
+    work: Work, session: Session, turn: TurnId, last: Tokens, total: Tokens, *, child: ThreadId | None = None
+) -> None:
     """`usage`: one model call (`last`) and the thread's running sum (`total`)."""
-    _of(work, session, "usage", turn=turn, fields={"usage": usage_fields(last), "total": usage_fields(total)})
+    fields = {"usage": usage_fields(last), "total": usage_fields(total), **_child(child)}
+    _of(work, session, "usage", turn=turn, fields=fields)
 
 
 def usage_fields(tokens: Tokens) -> dict[str, int]:

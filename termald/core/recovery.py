@@ -104,6 +104,8 @@ def _drop_link(work: Work, link: LinkId, why: Problem) -> None:
         state.routes.drop(thread)
     for thread in state.early:
         state.early.drop(thread)
+    for thread in state.children:
+        state.children.drop(thread)
 
 
 def _lose_call(work: Work, call: Call, why: Problem) -> None:

@@ -11,7 +11,7 @@ can decide is declined or refused.
 from msgspec.structs import replace
 
 from state.records import Problem, RequestId, RequestRecord, WaitingOn
-from termald.core import answers, log
+from termald.core import answers, children, log
 from termald.core.effects import AnswerForm, RequestAnswer, SendAnswer, SendRefusal
 from termald.core.inputs import AnswerRequest, RequestArrived, RequestResolved
 from termald.core.model import Session, with_record
@@ -28,7 +28,9 @@ _WAITING: dict[str, WaitingOn] = {
 
 def arrived(work: Work, request: RequestArrived) -> None:
     """A request came over the current link: make a card of it, find the one it is, or answer it by rule."""
-    session = work.route(request.thread) if request.thread is not None else None
+    session = None
+    if request.thread is not None:
+        session = work.route(request.thread) or children.parent(work, request.thread)
     if request.kind is None or request.thread is None:
         log.raw(work, session, request.method, request.params_json, request.turn)
         _by_rule(work, request)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from state.records import ThreadId
-from termald.core import discovery, disposal, items, log, looks, requests, turns
+from termald.core import children, discovery, disposal, items, log, looks, requests, turns
 from termald.core.inputs import (
     ItemCompleted,
     ItemDelta,
@@ -79,13 +79,15 @@ def _hint(work: Work, started: ThreadStarted) -> None:
 def _unrouted(work: Work, notice: ThreadNotice) -> None:
     if isinstance(notice, TurnStarted):
         disposal.turn_known(work, notice.thread, notice.turn)
-    if discovery.told(work, notice):
+    if isinstance(notice, RequestResolved) and (session := children.parent(work, notice.thread)) is not None:
+        requests.resolved(work, session, notice)
         return
-    if work.state.setups_open.value and notice.thread not in work.state.disposals:
+    if children.told(work, notice) or discovery.told(work, notice) or notice.thread in work.state.disposals:
+        return
+    # Codex tells every connection of every thread's status; that alone is no news of ours. The rest reaches subscribers only: it is of a thread
+    # that is being opened, or of a sub-agent whose parent's tool call has not named it yet.
+    if work.state.setups_open.value or not isinstance(notice, ThreadStatusChanged):
         _keep(work, notice)
-    elif not isinstance(notice, ThreadStatusChanged):
-        # Codex tells every connection of every thread's status; that alone is no news of ours.
-        work.state.late_frames.value += 1
 
 
 def _keep(work: Work, notice: ThreadNotice) -> None:
@@ -93,8 +95,8 @@ def _keep(work: Work, notice: ThreadNotice) -> None:
     kept = state.early.get(notice.thread)
     if kept is None:
         if len(state.early) >= state.limits.early_threads_max:
-            state.late_frames.value += 1
-            return
+            # The oldest is the least likely to be asked for any more.
+            state.late_frames.value += len(state.early.drop(next(iter(state.early))) or ())
         kept = ()
     if len(kept) >= state.limits.early_notices_max:
         state.late_frames.value += 1

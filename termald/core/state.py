@@ -78,6 +78,7 @@ class State:
         self.threads = Table[ThreadId, KnownThread]()
         self.disposals = Table[ThreadId, Disposal]()
         self.idempotency = Table[str, IdempotencyRecord]()
+        self.children = Table[ThreadId, Route]()
         self.early = Table[ThreadId, tuple[ThreadNotice, ...]]()
         self.events: list[EventRecord] = []
         self.promised = False

@@ -12,7 +12,7 @@ from state.records import ItemId, KnownThread, LinkId, ThreadId, Tokens, TurnId
 from termald.codex import frames
 from termald.codex.message import Message
 from termald.codex.protocol import types as t
-from termald.codex.translate.replies import failure, item_head, prompt_of, status, turn_status
+from termald.codex.translate.replies import children_of, failure, item_head, prompt_of, status, turn_status
 from termald.core.inputs import (
     BadFrame,
     FromCodex,
@@ -211,6 +211,7 @@ def _item_started(head: Head, given: t.ItemStartedNotification) -> FromCodex:
         type=item.type,
         item_json=text.decode(),
         prompt=prompt_of(item),
+        children=children_of(item),
     )
 
 
@@ -225,6 +226,7 @@ def _item_completed(head: Head, given: t.ItemCompletedNotification) -> FromCodex
         type=item.type,
         item_json=text.decode(),
         prompt=prompt_of(item),
+        children=children_of(item),
     )
 
 

@@ -64,6 +64,7 @@ class _Id(msgspec.Struct, frozen=True):
     id: str
     type: str
     client_id: str | None = msgspec.field(name="clientId", default=None)
+    receivers: list[str] = msgspec.field(name="receiverThreadIds", default_factory=list)
 
 
 _Opened = t.ThreadStartResponse | t.ThreadResumeResponse | t.ThreadForkResponse
@@ -175,6 +176,11 @@ def turn_status(given: str) -> Literal["completed", "interrupted", "failed", "in
 def _seen_item(raw: bytes) -> SeenItem:
     head = item_head(raw)
     return SeenItem(item=ItemId(head.id), type=head.type, item_json=raw.decode(), prompt=prompt_of(head))
+
+
+def children_of(head: _Id) -> tuple[ThreadId, ...]:
+    """Return the threads that a tool call spawned."""
+    return tuple(ThreadId(thread) for thread in head.receivers) if head.type == "collabAgentToolCall" else ()
 
 
 def prompt_of(head: _Id) -> PromptId | None:
