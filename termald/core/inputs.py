@@ -410,7 +410,8 @@ class TurnNews(TurnNotice, frozen=True, kw_only=True):
 
 
 class ItemStarted(TurnNotice, frozen=True, kw_only=True):
-    """An item opened. `prompt` is our id where the item is the user's message and carries it; `children` are threads that it spawned."""
+    """An item opened. `prompt` is our id where the item is the user's message and carries it; `children` are threads
+    that it spawned."""
 
     item: ItemId
     type: str

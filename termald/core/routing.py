@@ -84,7 +84,8 @@ def _unrouted(work: Work, notice: ThreadNotice) -> None:
         return
     if children.told(work, notice) or discovery.told(work, notice) or notice.thread in work.state.disposals:
         return
-    # Codex tells every connection of every thread's status; that alone is no news of ours. The rest reaches subscribers only: it is of a thread
+    # Codex tells every connection of every thread's status; that alone is no news of ours. The rest reaches subscribers
+    # only: it is of a thread
     # that is being opened, or of a sub-agent whose parent's tool call has not named it yet.
     if work.state.setups_open.value or not isinstance(notice, ThreadStatusChanged):
         _keep(work, notice)
