@@ -2,9 +2,8 @@
 what both weigh.
 
 `python bench/first_turns.py [--sessions 32] [--rounds 5] [--json]`. The scripted model runs in a process of its own and
-is the same for both; it answers
-each prompt with four words. Times are from the first request to the last turn's end as the client sees it. Only ratios
-of one run mean something.
+is the same for both; it answers each prompt with four words. Times are from the first request to the last turn's end as
+the client sees it. Only ratios of one run mean something.
 """
 
 import argparse

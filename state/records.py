@@ -1,8 +1,7 @@
 """The records: frozen values that the core decides on, the store keeps and the other rooms read.
 
 Pure: no I/O, no clock. All times are Unix milliseconds (`*_ms`). Text named `*_json` is JSON as it stands in the
-database, kept verbatim.
-A record is changed by replacing it (`msgspec.structs.replace`); whoever holds one may keep it.
+database, kept verbatim. A record is changed by replacing it (`msgspec.structs.replace`); whoever holds one may keep it.
 """
 
 from typing import Final, Literal, NewType
@@ -70,14 +69,12 @@ class SessionRecord(Record, frozen=True, kw_only=True):
     """A durable logical session.
 
     `thread_id` is the claim: unique over all sessions that were not killed. `generation` is the highest one ever minted
-    for this session and only
-    grows, also across restarts (I4). `attachment` is set while something live is, or may be, behind the session.
-    `history` says that a user
-    item was once recorded in the claimed thread, or that it was found with turns: such a thread is never given up on
-    the quiet. `paused` holds the queue until somebody prompts or retries (after a stop, a refusal, an unknown outcome).
-    A killed session keeps its row (`killed_at_ms`), so that its id is never used again; no read shows it.
-    `home` is the Codex home that the thread was found in where that is not the one that Codex runs in: such a session
-    is only ever read. `archived` is what Codex says of the thread.
+    for this session and only grows, also across restarts (I4). `attachment` is set while something live is, or may be,
+    behind the session. `history` says that a user item was once recorded in the claimed thread, or that it was found
+    with turns: such a thread is never given up on the quiet. `paused` holds the queue until somebody prompts or retries
+    (after a stop, a refusal, an unknown outcome). A killed session keeps its row (`killed_at_ms`), so that its id is
+    never used again; no read shows it. `home` is the Codex home that the thread was found in where that is not the one
+    that Codex runs in: such a session is only ever read. `archived` is what Codex says of the thread.
     """
 
     id: SessionId
@@ -120,8 +117,7 @@ class PromptRecord(Record, frozen=True, kw_only=True):
     """One accepted prompt. `sent_to` is the process that may have it: only when that one is gone is its absence
     certain.
 
-    `position` orders the prompts of a session (FIFO); `attempts` counts the `turn/start` frames
-    written for it."""
+    `position` orders the prompts of a session (FIFO); `attempts` counts the `turn/start` frames written for it."""
 
     id: PromptId
     session_id: SessionId
@@ -191,9 +187,8 @@ class RequestRecord(Record, frozen=True, kw_only=True):
     record, stamped anew.
 
     `rpc_id_json` keeps the id's JSON text, so that `1` and `"1"` differ. `params_json` is what Codex sent. `decisions`
-    are the offered ones, each as JSON
-    text (a bare string in quotes, or an amendment object); empty where Codex offers none. `answer_json` is what was
-    decided, in the form that `answer_form` says.
+    are the offered ones, each as JSON text (a bare string in quotes, or an amendment object); empty where Codex offers
+    none. `answer_json` is what was decided, in the form that `answer_form` says.
     """
 
     id: RequestId

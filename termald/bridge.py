@@ -65,8 +65,7 @@ class Bridge:
 
     async def persist(self, record: RuntimeRecord) -> None:
         """Write the process's record, synced, before it is used (BOOT-10). A disk that takes nothing is waited for:
-        until then nothing can be
-        promised either, and a process that is in no record must not be used."""
+        until then nothing can be promised either, and a process that is in no record must not be used."""
         while True:
             try:
                 await self._store.put_runtime(record)

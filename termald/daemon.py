@@ -1,10 +1,9 @@
 """The composition root: opens the state, and runs every long-lived task in one nursery.
 
 In start order: the timers, the writer, the outbox, the scanner, the supervisor, the API. Nothing is served before what
-an earlier daemon left was
-settled or handed to the supervisor for adoption; commands wait until that is known. On a planned stop the order is the
-reverse of what depends on
-what: no new turns, then Codex (ended, or left), then the streams and connections, then the state.
+an earlier daemon left was settled or handed to the supervisor for adoption; commands wait until that is known. On a
+planned stop the order is the reverse of what depends on what: no new turns, then Codex (ended, or left), then the
+streams and connections, then the state.
 """
 
 import importlib.metadata
@@ -84,8 +83,7 @@ async def run(settings: Settings, *, ready: Callable[[ReadyInfo], None]) -> int:
             await daemon.run(ready)
         except* StoreStuck as stuck:
             # A write hangs in the kernel, with its outcome unknown. Its thread cannot be joined, so an orderly end
-            # would hang as well; the
-            # next start reads the truth, and adopts the Codex that goes on meanwhile.
+            # would hang as well; the next start reads the truth, and adopts the Codex that goes on meanwhile.
             log.critical("a write hangs; ending at once", reason=str(stuck.exceptions[0]))
             os._exit(STUCK_STATUS)
     return 0

@@ -75,9 +75,8 @@ class Engine(Protocol):
         """Put a command into the inbox and return its answer, which follows the commit.
 
         `command` is given the ticket and the time (Unix ms). Cancelling the wait does not take the command back.
-        Errors: none of its own; a
-        refusal is an answer. Once the daemon is stopping every command is refused with `starting` or
-        `runtime-unavailable`.
+        Errors: none of its own; a refusal is an answer. Once the daemon is stopping every command is refused with
+        `starting` or `runtime-unavailable`.
         """
 
     def scan_now(self) -> None:

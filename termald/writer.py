@@ -1,16 +1,14 @@
 """The single task that decides and writes: take, decide, commit, act.
 
 It takes everything that waits (up to a cap), loads what the batch names, lets the core decide item by item, commits all
-of it in one transaction, and
-only then lets any of it be seen: frames go out, events are published, callers are answered. Nothing that was promised
-can be lost, nothing sent is
-unrecorded, and a busy daemon commits in groups by itself.
+of it in one transaction, and only then lets any of it be seen: frames go out, events are published, callers are
+answered. Nothing that was promised can be lost, nothing sent is unrecorded, and a busy daemon commits in groups by
+itself.
 
 What may go wrong, and what then: a commit fails: memory is as before, callers are told, what Codex and the timers said
-is decided again after a
-pause. The handling of one input raises, or the schema refuses the batch: it is decided again item by item, and that one
-item is set aside, counted
-and logged; the rest goes on (WIRE-16). A write hangs: the process must end, and the next start reads the truth.
+is decided again after a pause. The handling of one input raises, or the schema refuses the batch: it is decided again
+item by item, and that one item is set aside, counted and logged; the rest goes on (WIRE-16). A write hangs: the process
+must end, and the next start reads the truth.
 """
 
 import time

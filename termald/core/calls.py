@@ -1,11 +1,9 @@
 """Requests of ours to Codex: the window, the deadlines, the tombstones.
 
 A call is opened with its purpose and stamp, waits for a place in the window, is written, and ends in exactly one way:
-answered, refused, known not
-to have been written, unanswered at its deadline, or lost with its link. Who competes: the reply and the deadline; the
-first to be taken wins. After
-the deadline a call that opened something stays as a tombstone, so that its late reply can be adopted or disposed of,
-never dropped.
+answered, refused, known not to have been written, unanswered at its deadline, or lost with its link. Who competes: the
+reply and the deadline; the first to be taken wins. After the deadline a call that opened something stays as a
+tombstone, so that its late reply can be adopted or disposed of, never dropped.
 """
 
 from typing import Final, Literal

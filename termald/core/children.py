@@ -2,10 +2,8 @@
 of the parent's.
 
 Measured on 0.163 and 0.171: a child's turns, items and requests reach whoever is subscribed to its parent, without a
-`thread/started` of its own; the
-parent's tool call names it only when it completes. What the child says before that is kept, bounded, and never given to
-a wrong parent (EVENT-11,
-EVENT-12, REQ-12).
+`thread/started` of its own; the parent's tool call names it only when it completes. What the child says before that is
+kept, bounded, and never given to a wrong parent (EVENT-11, EVENT-12, REQ-12).
 """
 
 from typing import Final

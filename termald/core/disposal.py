@@ -1,11 +1,9 @@
 """Letting a thread go: what is still to be asked of Codex for a thread that no session has any more.
 
 After a kill, and for a thread that was minted for nobody: its turn is interrupted, its tools ended, the subscription
-given up, in that order (after
-`thread/unsubscribe` the end of a tool is not told), then it is archived or deleted if that was wanted. What Codex
-answers is noted beside it and
-changes nothing: the decision was committed first. An unfinished disposal survives a crash and is taken up with the next
-link.
+given up, in that order (after `thread/unsubscribe` the end of a tool is not told), then it is archived or deleted if
+that was wanted. What Codex answers is noted beside it and changes nothing: the decision was committed first. An
+unfinished disposal survives a crash and is taken up with the next link.
 """
 
 import msgspec

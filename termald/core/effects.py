@@ -1,8 +1,7 @@
 """What should happen, and how it relates to the disk.
 
 Every effect is carried out after the commit of the batch that decided it, in the order decided. Nothing here is done
-twice by itself: what may be
-sent again says who decides that.
+twice by itself: what may be sent again says who decides that.
 """
 
 from typing import Literal

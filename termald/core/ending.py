@@ -1,11 +1,9 @@
 """Interrupt, stop, close, kill: how a turn and a session are brought to an end.
 
 Interrupt is an intention: kept until the turn is known and active, then sent; before any turn is written it cancels the
-head prompt. Stop interrupts,
-waits (bounded) for the end, ends the tool processes, and only then detaches and unsubscribes: once unsubscribed, a
-tool's end is not told. Close is
-the same for good. Kill commits first and asks afterwards: the session is gone and its thread ignored, whatever Codex
-says.
+head prompt. Stop interrupts, waits (bounded) for the end, ends the tool processes, and only then detaches and
+unsubscribes: once unsubscribed, a tool's end is not told. Close is the same for good. Kill commits first and asks
+afterwards: the session is gone and its thread ignored, whatever Codex says.
 
 Competing: the turn's own end and the deadline. While a session is ending its attachment stays current, so that what its
 turn still says is its own.

@@ -1,10 +1,8 @@
 """What can happen to the daemon, and under which stamp.
 
 Every input carries the time it was taken at. An input about one session that can come back later carries the attachment
-it was made under; one from
-Codex carries the link it came over and, for a reply, the call it answers. Ids that are needed come in with the input:
-the core mints none that is
-not determined by its state.
+it was made under; one from Codex carries the link it came over and, for a reply, the call it answers. Ids that are
+needed come in with the input: the core mints none that is not determined by its state.
 """
 
 from typing import Literal, NewType

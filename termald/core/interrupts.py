@@ -1,8 +1,7 @@
 """Interrupts: an intention that is kept until there is an active turn to end, and until it has ended.
 
 `none → wanted → sent → acked | unconfirmed`. Competing: the turn's own end, the interrupt's answer, its deadline, the
-loss of the link. Only the turn's
-own end, told or read, is the end; until then no new turn starts on the thread.
+loss of the link. Only the turn's own end, told or read, is the end; until then no new turn starts on the thread.
 """
 
 from msgspec.structs import replace
@@ -18,8 +17,7 @@ def want(work: Work, session: Session) -> None:
     """Want the active turn ended: written at once if it was seen active, kept until then if not.
 
     Upstream: an interrupt sent before the turn is active is refused with "no active turn" and the turn runs on; sent on
-    `turn/started` it landed 20
-    times of 20. Hence kept, and sent when it is (STOP-02, STOP-03).
+    `turn/started` it landed 20 times of 20. Hence kept, and sent when it is (STOP-02, STOP-03).
     """
     active = session.turn
     if active is None or active.interrupt not in ("none", "wanted"):

@@ -2,9 +2,8 @@
 field names.
 
 An event is encoded once, when it is decided, and stands in the log as every reader will see it: `{seq, at, kind,
-sessionId, attachment, turnId?, itemId?, ...}`.
-The sequence grows by one per event and is taken back with the batch, so that no number is skipped or used twice (I11,
-EVENT-19).
+sessionId, attachment, turnId?, itemId?, ...}`. The sequence grows by one per event and is taken back with the batch, so
+that no number is skipped or used twice (I11, EVENT-19).
 """
 
 from datetime import UTC, datetime

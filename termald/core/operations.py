@@ -2,10 +2,9 @@
 lasts.
 
 Refused while the session is busy, so that nothing is steered or interrupted by accident; prompts that come meanwhile
-park behind it (SETUP-26). Compact
-and review *are* turns: the slot is kept until that turn has begun, and from then on the turn itself keeps the queue
-back. A fork mints a thread, so its
-intent is committed before it is written, and its reply makes a session (SETUP-27).
+park behind it (SETUP-26). Compact and review *are* turns: the slot is kept until that turn has begun, and from then on
+the turn itself keeps the queue back. A fork mints a thread, so its intent is committed before it is written, and its
+reply makes a session (SETUP-27).
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
 """Prompts: accepted once, ended once, in order (I5).
 
 `queued → sent → acked → recorded → done | failed | cancelled | not_delivered`. Only this module writes a delivery mark;
-who may move one is whoever
-calls it. A prompt past `queued` that waits in a queue again is *uncertain*: it is read before it is used.
+who may move one is whoever calls it. A prompt past `queued` that waits in a queue again is *uncertain*: it is read
+before it is used.
 """
 
 from typing import Final

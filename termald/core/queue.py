@@ -1,10 +1,9 @@
 """The one place that moves a session's queue on.
 
 For the head prompt, in this order and in one step: a setup is in flight, so the prompt stays parked behind it; a thread
-is bound and idle, so the turn
-starts; neither, so the slot is claimed and exactly one `thread/start` or `thread/resume` goes out. The setup is looked
-at *before* the thread: for a
-resume the route stands from the claim on, and a turn started on it would race the reply (SETUP-03, SETUP-28).
+is bound and idle, so the turn starts; neither, so the slot is claimed and exactly one `thread/start` or `thread/resume`
+goes out. The setup is looked at *before* the thread: for a resume the route stands from the claim on, and a turn
+started on it would race the reply (SETUP-03, SETUP-28).
 """
 
 from state.records import SessionId

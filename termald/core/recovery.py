@@ -1,11 +1,9 @@
 """What is uncertain, and how it is settled: links that come and go, processes that die, the daemon's own restart.
 
 A lost link is not an exit: nothing is settled, every attachment on it is minted anew, and what was missed is read
-(RUNTIME-15). An exit settles
-every session attached to that process, once (I8). A prompt whose fate is unknown waits at the head of its queue, past
-`queued`; Codex's own record
-decides: found, it is never sent again; absent, and no living process can still hold it, it is sent again or held, as
-the session says. So it runs once.
+(RUNTIME-15). An exit settles every session attached to that process, once (I8). A prompt whose fate is unknown waits at
+the head of its queue, past `queued`; Codex's own record decides: found, it is never sent again; absent, and no living
+process can still hold it, it is sent again or held, as the session says. So it runs once.
 """
 
 from typing import Final

@@ -1,11 +1,9 @@
 """Codex asks: cards that are held until somebody decides, once (I6).
 
 A request is one per (runtime, rpc id). Codex re-sends an open one to a new subscriber under the same id: it is the same
-card, stamped anew, and a
-decision that was recorded is sent again, not asked again. A card ends exactly once: resolved by Codex (after our
-answer, another front-end's, or by
-itself) or expired with its turn, its session or its process. None is accepted without a recorded decision: what nobody
-can decide is declined or refused.
+card, stamped anew, and a decision that was recorded is sent again, not asked again. A card ends exactly once: resolved
+by Codex (after our answer, another front-end's, or by itself) or expired with its turn, its session or its process.
+None is accepted without a recorded decision: what nobody can decide is declined or refused.
 """
 
 from msgspec.structs import replace

@@ -1,8 +1,8 @@
 """Where a notice belongs: by its thread, to the session that holds it now; never by its turn (EVENT-02).
 
 A notice of a thread that nobody holds, while a setup is open whose thread is not known yet, may be that thread's: it is
-kept, bounded, and applied in
-order once the thread is bound. A tag of ours in `thread/started` is a hint, remembered with the intent; it never binds.
+kept, bounded, and applied in order once the thread is bound. A tag of ours in `thread/started` is a hint, remembered
+with the intent; it never binds.
 """
 
 from collections.abc import Callable
@@ -85,8 +85,7 @@ def _unrouted(work: Work, notice: ThreadNotice) -> None:
     if children.told(work, notice) or discovery.told(work, notice) or notice.thread in work.state.disposals:
         return
     # Codex tells every connection of every thread's status; that alone is no news of ours. The rest reaches subscribers
-    # only: it is of a thread
-    # that is being opened, or of a sub-agent whose parent's tool call has not named it yet.
+    # only: it is of a thread that is being opened, or of a sub-agent whose parent's tool call has not named it yet.
     if work.state.setups_open.value or not isinstance(notice, ThreadStatusChanged):
         _keep(work, notice)
 

@@ -2,8 +2,7 @@
 once.
 
 Competing: the reply, its deadline, stop, close, kill, the loss of the link. Whoever is taken first closes the slot; for
-the others it is no longer
-theirs. A thread is bound only from the reply to our own request (`opened`).
+the others it is no longer theirs. A thread is bound only from the reply to our own request (`opened`).
 """
 
 from msgspec.structs import replace
@@ -232,8 +231,7 @@ def _thread_unknown(work: Work, session: Session, op: object, why: Problem) -> N
     uncertain = session.turn is not None or any(work.prompt(prompt).delivery != "queued" for prompt in session.queue)
     if uncertain:
         # "Unknown" from a living process right after the first turn was acknowledged means "ask again" (BOOT-07): the
-        # rollout
-        # follows the answer by 10-25 ms. What became of the turn is settled first; the attachment stays for it.
+        # rollout follows the answer by 10-25 ms. What became of the turn is settled first; the attachment stays for it.
         looks.at_what_is_uncertain(work, work.put(replace(session, reattach=False)))
         return
     if not session.record.history:

@@ -1,8 +1,8 @@
 """All that the core knows, with undo, and what of it must be written.
 
 The state holds sessions that are live or were named by the batch at hand; the rest are in the database alone. The
-writer loads what a batch names
-(`wanted`), lets it be decided, writes what changed (`changes`), and then either keeps it or takes it all back.
+writer loads what a batch names (`wanted`), lets it be decided, writes what changed (`changes`), and then either keeps
+it or takes it all back.
 """
 
 from collections.abc import Callable

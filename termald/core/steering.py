@@ -1,10 +1,9 @@
 """Prompts that do not wait for the turn's end: `steer` joins it, `replace` ends it.
 
 A steer overtakes the queue by nature. It is written with the id of the turn that it is to join; refused, it keeps the
-place that its acceptance gave it
-and gets a turn of its own (TURN-12). Unanswered, or answered and not seen in the turn before that ended, it is
-uncertain: it is read before it is used
-(TURN-13, TURN-19). While a steer is unanswered no other turn starts, so that the order of acceptance holds.
+place that its acceptance gave it and gets a turn of its own (TURN-12). Unanswered, or answered and not seen in the turn
+before that ended, it is uncertain: it is read before it is used (TURN-13, TURN-19). While a steer is unanswered no
+other turn starts, so that the order of acceptance holds.
 """
 
 from msgspec.structs import replace

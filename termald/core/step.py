@@ -1,9 +1,8 @@
 """The whole behaviour: one input on one state, and what follows from it.
 
 `step` finds the handler by the input's type, lets it decide, and then sees to what follows in the same step: notices
-that came early for a thread that
-was bound now, and queues that may go on. So deciding and going on are one step, and there is nothing in between that
-could go stale.
+that came early for a thread that was bound now, and queues that may go on. So deciding and going on are one step, and
+there is nothing in between that could go stale.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Tables that remember what a batch changed, so that the batch can be written, or taken back, as one.
 
 A batch that cannot be committed must leave memory as it was (SETUP-14). Copying the state for each batch would cost as
-much as the state is large;
-a table keeps the value that each touched key had before, which costs as much as the batch touches.
+much as the state is large; a table keeps the value that each touched key had before, which costs as much as the batch
+touches.
 """
 
 from collections.abc import Iterator

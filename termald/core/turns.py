@@ -1,16 +1,13 @@
 """Turns: who began them, which is active, and their one end (I12).
 
 A prompt is written with `turn/start` and is then *outgoing*: in no queue, its turn not known. A turn begins at the
-first sign of it, whatever that is
-(the answer, `turn/started`, an item), ours or not. The two are tied by the answer's turn id or by our id in a user
-item, in whatever order they
-come; another front-end's turn may have begun in between, and then the answer names that one: we have steered it
-(TURN-16).
+first sign of it, whatever that is (the answer, `turn/started`, an item), ours or not. The two are tied by the answer's
+turn id or by our id in a user item, in whatever order they come; another front-end's turn may have begun in between,
+and then the answer names that one: we have steered it (TURN-16).
 
 Competing for the end of a turn: `turn/completed`, what a read says became of it, the process's exit, kill. The first
-ends it; the rest is late. What
-is open in it closes at the same moment: requests expire, open text is taken back, other items stay as they are and may
-complete late.
+ends it; the rest is late. What is open in it closes at the same moment: requests expire, open text is taken back, other
+items stay as they are and may complete late.
 """
 
 from typing import Any, Final
@@ -341,9 +338,8 @@ def finish(
     """End the active turn, once, with all that is open in it, and return the session without it.
 
     `requeue_unrecorded`: the process is gone, so that a prompt which was acknowledged but not seen recorded may be
-    lost: it goes back to the head of
-    the queue as uncertain, and is read before it is used. So does one that was steered into the turn and not seen in it
-    (TURN-19).
+    lost: it goes back to the head of the queue as uncertain, and is read before it is used. So does one that was
+    steered into the turn and not seen in it (TURN-19).
     """
     active = session.turn
     assert active is not None, "I12: a turn ends once"

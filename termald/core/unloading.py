@@ -1,8 +1,8 @@
 """Letting idle threads go: Codex can unload only what nobody is subscribed to.
 
 A session that was idle for a while is detached, and past a cap the one that was idle for longest. The next prompt
-attaches it anew; nobody notices but the
-memory. Competing: a prompt in the same instant, a newer attachment; both win (STOP-18).
+attaches it anew; nobody notices but the memory. Competing: a prompt in the same instant, a newer attachment; both win
+(STOP-18).
 """
 
 from termald.core import ending

@@ -1,8 +1,8 @@
 """One input being decided: the state, the time, the effects so far, and the few ways to touch them.
 
 Every change of a session goes through `put`, so that the claim index and the record's time cannot be forgotten; every
-comparison of a stamp goes
-through `accept`, so that a handler which holds a session from there has been let through (I4).
+comparison of a stamp goes through `accept`, so that a handler which holds a session from there has been let through
+(I4).
 """
 
 from msgspec.structs import replace

@@ -1,8 +1,7 @@
 """A daemon's core told as a story: inputs go in, frames come out, and every promise is checked on the way.
 
 Each `do` is one batch: decided, committed to a store in memory, and carried out into plain lists. What Codex says is
-said with short words
-(`opened`, `accepted`, `turn_started`, ...), so that a test reads like the catalogue of races.
+said with short words (`opened`, `accepted`, `turn_started`, ...), so that a test reads like the catalogue of races.
 """
 
 from collections.abc import Callable, Sequence

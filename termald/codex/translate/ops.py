@@ -27,8 +27,7 @@ from termald.core.effects import (
 
 TURNS_READ: Final = 20
 """Turns read to settle what is uncertain, newest first. A prompt whose fate is unknown is in the newest turn or in
-none; the rest is room for
-other front-ends' turns on the same thread."""
+none; the rest is room for other front-ends' turns on the same thread."""
 
 _SANDBOX_POLICIES: Final = {
     "read-only": "readOnly",

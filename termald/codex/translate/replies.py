@@ -1,8 +1,7 @@
 """What answers our calls, and what Codex's refusals mean.
 
 Nearly every refusal bears the code -32600; the meaning is in the text. The texts were measured on Codex 0.163 and
-0.171; one that is not known is
-`other`, and never read as "the thread is gone".
+0.171; one that is not known is `other`, and never read as "the thread is gone".
 """
 
 import re
