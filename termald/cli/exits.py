@@ -14,3 +14,7 @@ class Exit(IntEnum):
     """The command line or the settings cannot be understood; nothing was done."""
     NOT_RUNNING = 3
     """The command needs a running daemon, and there is none."""
+    TURN = 4
+    """The prompt was taken, and its turn failed, was cut short or was cancelled."""
+    LEFT = 130
+    """Left with Ctrl-C; what was begun goes on."""

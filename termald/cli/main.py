@@ -16,15 +16,45 @@ class Entry(NamedTuple):
 
     module: str
     about: str
+    attribute: str = "command"
 
 
 COMMANDS: Final = {
     "serve": Entry("termald.cli.serve", "Run the daemon in the foreground."),
     "demo": Entry("termald.cli.demo", "Show the main job on the real Codex with a scripted model."),
     "status": Entry("termald.cli.status", "Say how the daemon, Codex and the sessions are."),
+    "ls": Entry("termald.cli.sessions", "List the sessions, newest first.", "ls"),
+    "new": Entry("termald.cli.sessions", "Make a session and print its id.", "new"),
+    "send": Entry("termald.cli.talk", "Prompt a session and stream the answer.", "send"),
+    "chat": Entry("termald.cli.talk", "Talk with a session, prompt by prompt.", "chat"),
+    "tail": Entry("termald.cli.talk", "Print events as they come, of one session or of all.", "tail"),
+    "history": Entry("termald.cli.sessions", "Print what was said and done in a session.", "history"),
+    "requests": Entry("termald.cli.decisions", "List what waits for an answer: approvals and questions.", "requests"),
+    "approve": Entry("termald.cli.decisions", "Allow what a request asks for.", "approve"),
+    "deny": Entry("termald.cli.decisions", "Refuse what a request asks for.", "deny"),
+    "answer": Entry("termald.cli.decisions", "Answer a question of Codex's.", "answer"),
+    "interrupt": Entry("termald.cli.sessions", "Interrupt what runs in a session.", "interrupt"),
+    "stop": Entry(
+        "termald.cli.sessions",
+        "End what runs in a session and let go of its thread.",
+        "stop",
+    ),
+    "close": Entry("termald.cli.sessions", "Close a session for good.", "close"),
+    "kill": Entry("termald.cli.sessions", "Remove sessions and never import their threads again.", "kill"),
+    "phantoms": Entry(
+        "termald.cli.threads",
+        "List sessions that hold nothing, with the evidence.",
+        "phantoms",
+    ),
+    "threads": Entry("termald.cli.threads", "List the threads that Codex has, each with what it is here.", "threads"),
+    "discover": Entry("termald.cli.threads", "Look for threads that Codex has, now.", "discover"),
+    "ignored": Entry("termald.cli.threads", "List the threads that are never imported, and why.", "ignored"),
+    "unignore": Entry("termald.cli.threads", "Let a thread be imported again.", "unignore"),
+    "models": Entry("termald.cli.threads", "List the models that Codex offers.", "models"),
     "token": Entry("termald.cli.token", "Print the token that TCP clients need."),
     "config": Entry("termald.cli.config", "Show the settings and where each comes from."),
     "version": Entry("termald.cli.version", "Print the versions of termald and Codex."),
+    "completion": Entry("termald.cli.completion", "Print the script for a shell's completion.", "completion"),
 }
 
 
@@ -47,7 +77,8 @@ class LazyGroup(click.RichGroup):
         name, listed, rest = super().resolve_command(ctx, args)
         if name is None or listed is None:
             return name, listed, rest
-        command: click.Command = importlib.import_module(COMMANDS[name].module).command
+        entry = COMMANDS[name]
+        command: click.Command = getattr(importlib.import_module(entry.module), entry.attribute)
         return name, command, rest
 
 
@@ -56,7 +87,8 @@ class LazyGroup(click.RichGroup):
 def root() -> None:
     """Many durable Codex sessions over one shared `codex app-server`.
 
-    Exit codes: 0 done, 1 failed, 2 the command line or the settings are wrong, 3 the daemon is not running.
+    Exit codes: 0 done, 1 failed, 2 the command line or the settings are wrong, 3 the daemon is not running, 4 the turn
+    did not end well, 130 left with Ctrl-C.
     """
 
 

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 
-def print_rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print the rows, under `heads` if there are any. In a pipe every line is a row: no heads, and white space in a
-    cell is made single spaces."""
+def print_rows(heads: Sequence[str], rows: Iterable[Sequence[str]], none: str = "") -> None:
+    """Print the rows, under `heads` if there are any; on a terminal `none` where there is no row. In a pipe every line
+    is a row: no heads, and white space in a cell is made single spaces."""
     if not sys.stdout.isatty():
         for row in rows:
             click.echo("\t".join(" ".join(cell.split()) for cell in row))
@@ -23,4 +23,7 @@ def print_rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
             head = heads[len(table.columns)] if heads else ""
             table.add_column(head, overflow="fold", no_wrap=not table.columns)
         table.add_row(*map(Text, row))
-    Console().print(table)
+    if table.row_count or not none:
+        Console().print(table)
+    else:
+        click.echo(none)

@@ -4,10 +4,11 @@ A thread of its own runs the asynchronous client; a call hands over to it and wa
 own event loop is left alone.
 """
 
+import threading
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -24,6 +25,8 @@ from termald.client.turns import TurnAccumulator
 P = ParamSpec("P")
 T = TypeVar("T")
 Handler = Callable[["Request"], object]
+UNWIND_S: Final = 5.0
+"""For a call that is cut to close its connection."""
 
 
 @contextmanager
@@ -41,10 +44,22 @@ class _Caller:
         self._portal = portal
 
     def __call__(self, function: Callable[P, Awaitable[T]], *arguments: P.args, **options: P.kwargs) -> T:
-        async def call() -> T:
-            return await function(*arguments, **options)
+        ended = threading.Event()
 
-        return self._portal.call(call)
+        async def call() -> T:
+            try:
+                return await function(*arguments, **options)
+            finally:
+                ended.set()
+
+        future = self._portal.start_task_soon(call)
+        try:
+            return future.result()
+        except BaseException:
+            # Ctrl-C here is not seen over there: the call is cut, and is over before the next one begins.
+            if future.cancel():
+                ended.wait(UNWIND_S)
+            raise
 
 
 class Request:
@@ -77,6 +92,11 @@ class Run(Iterator[Event]):
     def __init__(self, call: _Caller, run: AsyncRun) -> None:
         self._call = call
         self._run = run
+
+    @property
+    def prompt_id(self) -> str | None:
+        """The prompt's id, once it is accepted."""
+        return self._run.prompt_id
 
     def __next__(self) -> Event:
         try:
@@ -140,6 +160,10 @@ class Session:
             return await to_thread.run_sync(handler, Request(self._call, card))
 
         return handle
+
+    def send(self, prompt: asynchronous.Input, *, key: str | None = None, **choices: Any) -> Prompt:
+        """Prompt, and do not wait for what comes of it."""
+        return self._call(lambda: self._session.send(prompt, key=key, **choices))
 
     def cancel(self) -> Done | None:
         """Interrupt what runs, wait until it is over, and return its end."""
@@ -217,9 +241,11 @@ class Termald:
         """Return everything at one moment."""
         return self._call(self._termald.state)
 
-    def events(self, *, after: int | None = None, kinds: Collection[str] = ()) -> Iterator[Event]:
-        """Give all events from a number on, or from now on; never ends by itself."""
-        feed = self._termald.events(after=after, kinds=kinds)
+    def events(
+        self, *, after: int | None = None, session: str | None = None, kinds: Collection[str] = ()
+    ) -> Iterator[Event]:
+        """Give all events, or one session's, from a number on, or from now on; never ends by itself."""
+        feed = self._termald.events(after=after, session=session, kinds=kinds)
         try:
             while True:
                 yield self._call(feed.__anext__)

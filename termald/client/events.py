@@ -273,10 +273,11 @@ def read_event(told: ServerEvent) -> Event:
             # Another shape than ours: a newer daemon's. It is still an event, and still has its number.
             pass
     fields = msgspec.json.decode(told.data, type=dict[str, Any])
-    seq, session, turn = fields.get("seq"), fields.get("sessionId"), fields.get("turnId")
+    seq, at, session, turn = (fields.get(name) for name in ("seq", "at", "sessionId", "turnId"))
     return OtherEvent(
         seq=seq if isinstance(seq, int) else int(told.id) if told.id.isdecimal() else 0,
         kind=told.kind,
+        at=at if isinstance(at, str) else None,
         session_id=session if isinstance(session, str) else None,
         turn_id=turn if isinstance(turn, str) else None,
         fields=fields,

@@ -116,9 +116,9 @@ class Termald:
 
     # --- events and requests ---
 
-    def events(self, *, after: int | None = None, kinds: Collection[str] = ()) -> EventFeed:
-        """Give all events from a number on, or from now on. Use it with `async with`."""
-        return EventFeed(self._link, after=after, kinds=kinds)
+    def events(self, *, after: int | None = None, session: str | None = None, kinds: Collection[str] = ()) -> EventFeed:
+        """Give all events, or one session's, from a number on, or from now on. Use it with `async with`."""
+        return EventFeed(self._link, after=after, session=session, kinds=kinds)
 
     def requests(self, *, session_id: str | None = None) -> "Requests":
         """Give what waits for an answer, and then what comes: `async with termald.requests() as requests`, `async for

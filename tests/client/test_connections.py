@@ -185,10 +185,9 @@ async def test_a_prompt_that_waits_is_taken_back_and_nothing_else_is_interrupted
 async def test_a_refusal_carries_its_slug(tmp_path: Path) -> None:
     async with connected(tmp_path, Scissors(b"none")) as (termald, _):
         session = await termald.session("s", cwd=tmp_path)
-        for call in (session.compact(), session.revert(turns=1)):
-            with pytest.raises(Refused) as refusal:
-                await call
-            assert refusal.value.slug
+        with pytest.raises(Refused) as refusal:
+            await session.take_back("no-such-prompt")
+        assert (refusal.value.slug, refusal.value.status) == ("unknown-prompt", 404)
         with pytest.raises(Refused) as missing:
             await termald.session(cwd=tmp_path / "missing")
         assert missing.value.slug == "cwd-missing"
