@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from state.records import ItemRecord, Seq
-from termald.core import children, log, prompts, steering, turns
+from termald.core import blocks, children, log, prompts, steering, turns
 from termald.core.inputs import ItemCompleted, ItemDelta, ItemStarted
 from termald.core.model import Session, with_record
 from termald.core.work import Work
@@ -25,6 +25,9 @@ def started(work: Work, session: Session, notice: ItemStarted) -> None:
         return
     if notice.item in found.turn.open_items or notice.item in found.turn.closed_items:
         return  # told twice
+    if notice.type != "userMessage":
+        found = blocks.begin(work, found)
+    assert found.turn is not None
     seq = log.item_started(work, found, notice.turn, notice.item, notice.item_json)
     work.state.items.put(
         (found.id, notice.turn, notice.item),

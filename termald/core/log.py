@@ -169,6 +169,11 @@ def retrying(work: Work, session: Session, turn: TurnId, *, attempt: int, reason
     _of(work, session, "retrying", turn=turn, fields={"attempt": attempt, "reason": reason})
 
 
+def block(work: Work, session: Session, turn: TurnId, what: str, number: int) -> None:
+    """`block/start`, `block/stop`: one attempt of the model, numbered within its turn."""
+    _of(work, session, f"block/{what}", turn=turn, fields={"block": number})
+
+
 def block_reset(work: Work, session: Session, turn: TurnId, items: tuple[ItemId, ...], reason: str) -> None:
     """`block/reset`: the named items are taken back."""
     _of(work, session, "block/reset", turn=turn, fields={"items": list(items), "reason": reason})

@@ -106,6 +106,8 @@ class ActiveTurn(msgspec.Struct, frozen=True, kw_only=True):
     open_items: tuple[ItemId, ...] = ()
     closed_items: tuple[ItemId, ...] = ()
     attempt: int = 1
+    block: int = 0
+    block_open: bool = False
     failure: TurnFailure | None = None
     seen_active: bool = False
     interrupt: InterruptState = "none"

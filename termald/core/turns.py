@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from state.records import Delivery, PromptId, TurnId, TurnRecord, TurnState
-from termald.core import disposal, failures, interrupts, log, looks, prompts, requests
+from termald.core import blocks, disposal, failures, interrupts, log, looks, prompts, requests
 from termald.core.calls import Failure, close_call, entomb, open_call
 from termald.core.effects import StartTurn
 from termald.core.inputs import (
@@ -252,7 +252,7 @@ def errored(work: Work, session: Session, notice: TurnErrored) -> None:
     if not notice.will_retry:
         work.put(replace(found, turn=replace(active, failure=notice.failure)))
         return
-    session = take_back(work, found, "retry")
+    session = blocks.end(work, take_back(work, found, "retry"))
     assert session.turn is not None
     attempt = session.turn.attempt + 1
     session = work.put(replace(session, turn=replace(session.turn, attempt=attempt)))
@@ -284,6 +284,7 @@ def used(work: Work, session: Session, notice: TurnUsage) -> None:
     work.state.turns.put((session.id, record.id), record)
     work.put(replace(found, turn=replace(found.turn, record=record)))
     log.usage(work, found, record.id, last, notice.total)
+    blocks.end(work, work.state.sessions[session.id])
 
 
 def news(work: Work, session: Session, notice: TurnNews) -> None:
@@ -345,7 +346,7 @@ def finish(
     assert active is not None, "I12: a turn ends once"
     if ending is None:
         ending = failures.Ending(state=state, message=message)
-    session = _close_items(work, session, state)
+    session = blocks.end(work, _close_items(work, session, state))
     session = requests.expire_all(work, session, "the turn ended")
     record = replace(
         active.record,
@@ -421,6 +422,7 @@ def take_back(work: Work, session: Session, reason: str) -> Session:
         work.state.items.put((session.id, active.id, item.id), replace(item, state="taken_back"))
     taken = tuple(item.id for item in text)
     log.block_reset(work, session, active.id, taken, reason)
+    active = replace(active, block_open=False)
     left = tuple(item for item in active.open_items if item not in taken)
     return work.put(
         replace(session, turn=replace(active, open_items=left, closed_items=(*active.closed_items, *taken)))
