@@ -1,7 +1,7 @@
 """Blocks: one attempt of the model each, bracketed by `block/start` and either `block/stop` or `block/reset`.
 
-An attempt begins with the first thing that it says and ends with its token count, with a retry, or with the turn. `block/reset` takes back the items that
-it names and no others, and closes the block as well; what was complete stays.
+An attempt begins with the first thing that it says and ends with its token count, with a retry, or with the turn.
+`block/reset` takes back the items that it names and no others, and closes the block as well; what was complete stays.
 """
 
 from msgspec.structs import replace
