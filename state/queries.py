@@ -11,6 +11,7 @@ from state.paging import Listing
 from state.records import (
     EventRecord,
     IgnoredThread,
+    ItemId,
     ItemRecord,
     KnownThread,
     PromptId,
@@ -184,6 +185,20 @@ def read_items(
     """Read the items of a living session, or of one turn of it."""
     asked, lives = {"session_id = ?": session, "turn_id = ?": turn}, [_its_session_lives(ITEMS)]
     return ITEM_LIST.page(db, asked, after, limit, always=lives, descending=newest_first)
+
+
+def read_turns_named(db: apsw.Connection, session: SessionId, turns: Sequence[TurnId]) -> dict[TurnId, TurnRecord]:
+    """Read those of the turns that we have."""
+    found = TURNS.find(db, "session_id = ? AND id = ?", [(session, turn) for turn in turns])
+    return {turn.id: turn for turn in found}
+
+
+def read_items_named(
+    db: apsw.Connection, session: SessionId, items: Sequence[tuple[TurnId, ItemId]]
+) -> dict[tuple[TurnId, ItemId], ItemRecord]:
+    """Read those of the items that we have."""
+    found = ITEMS.find(db, "session_id = ? AND turn_id = ? AND id = ?", [(session, *item) for item in items])
+    return {(item.turn_id, item.id): item for item in found}
 
 
 def read_requests(

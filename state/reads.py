@@ -1,6 +1,6 @@
 """The reading side: committed rows, on connections of their own. No read waits for the writer, nor it for a read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import apsw
@@ -9,6 +9,7 @@ import trio
 from state import queries
 from state.records import (
     IgnoredThread,
+    ItemId,
     ItemRecord,
     KnownThread,
     PromptId,
@@ -95,6 +96,16 @@ class Reads:
         return await self._read(
             queries.read_items, session, turn, newest_first=order == "newest", after=after, limit=limit
         )
+
+    async def turns_named(self, session: SessionId, turns: Sequence[TurnId]) -> dict[TurnId, TurnRecord]:
+        """Return those of the turns that we have of the session, by id."""
+        return await self._read(queries.read_turns_named, session, turns)
+
+    async def items_named(
+        self, session: SessionId, items: Sequence[tuple[TurnId, ItemId]]
+    ) -> dict[tuple[TurnId, ItemId], ItemRecord]:
+        """Return those of the items that we have of the session, by turn and id."""
+        return await self._read(queries.read_items_named, session, items)
 
     async def requests(
         self,

@@ -145,3 +145,77 @@ async def test_a_foreign_home_is_read_and_its_trouble_is_its_own(
         assert (await daemon.call("GET", "/api/ready")).json()["parts"]["discovery"]["state"] == "failed"
         await daemon.create("ours", prompt={"input": "goes on"})
         assert (await daemon.wait_done("ours"))[0]["state"] == "normal"
+
+
+async def test_a_found_sessions_history_is_read_through_codex_before_and_after_its_first_prompt(daemon: Daemon) -> None:
+    async with open_codex(CODEX, daemon.home) as other:
+        thread = await other.start_thread(daemon.cwd)
+        for text in ("one", "two", "three"):
+            await other.run_turn(thread, text)
+        # The other process holds the thread: a read needs no writer's lock, and begins nothing.
+        found = await until(daemon, thread, messageCount=6)
+        path = f"/api/sessions/{found['id']}"
+        assert await texts(daemon, path) == ["one", "two", "three"]
+        assert (await session_of(daemon, thread) or {})["status"] == "detached"
+    await daemon.prompt(found["id"], "four")
+    await daemon.wait_done(found["id"])
+    assert await texts(daemon, path) == ["one", "two", "three", "four"]
+    turns = (await daemon.get(f"{path}/turns"))["data"]
+    assert [(turn["ours"], turn["state"]) for turn in turns] == [(True, "normal"), *[(False, "normal")] * 3]
+    assert turns[0]["usage"]["totalTokens"] > 0
+    one = (await daemon.get(f"{path}/items?turnId={turns[-1]['id']}"))["data"]
+    assert [item["type"] for item in one] == ["userMessage", "agentMessage"]
+
+
+async def texts(daemon: Daemon, path: str) -> list[str]:
+    """What the user said, read in pages of three items."""
+    said, cursor = [], ""
+    while True:
+        page = await daemon.get(f"{path}/items?limit=3{cursor}")
+        said += [item["item"]["content"][0]["text"] for item in page["data"] if item["type"] == "userMessage"]
+        if page["nextCursor"] is None:
+            return said
+        cursor = f"&cursor={page['nextCursor']}"
+
+
+async def test_a_rollout_that_is_torn_or_gone_is_its_sessions_trouble_alone(daemon: Daemon) -> None:
+    threads = []
+    async with open_codex(CODEX, daemon.home) as other:
+        for text in ("whole", "torn", "gone", "junk"):
+            threads.append(await other.start_thread(daemon.cwd))
+            await other.run_turn(threads[-1], text)
+    whole, torn, gone, junk = threads
+    rollouts = {thread: next(daemon.home.rglob(f"rollout-*{thread}.jsonl")) for thread in threads}
+    for thread in threads:
+        await until(daemon, thread, messageCount=2)
+    with rollouts[torn].open("ab") as file:
+        file.write(b'{"timestamp":"2026-11-30T10:00:00.000Z","type":"event_msg","payl')
+    rollouts[junk].write_bytes(b"\x00\xff no rollout\n" * 10)
+    rollouts[gone].unlink()
+    await daemon.post("/api/discovery/scan")
+    lost = await until(daemon, gone, status="error")
+    assert lost["lastError"]["slug"] == "rollout-missing"
+    for thread in (whole, torn):
+        session = await until(daemon, thread, messageCount=2, status="detached")
+        assert await texts(daemon, f"/api/sessions/{session['id']}") == ["whole" if thread == whole else "torn"]
+    broken = await until(daemon, junk, messageCount=2)
+    answer = await daemon.call("GET", f"/api/sessions/{broken['id']}/items")
+    assert answer.status_code in (200, 502), answer.text
+    (home,) = (await daemon.get("/api/discovery"))["report"]
+    assert home["error"] is None
+    assert {one["example"] for one in home["uncounted"]} <= {gone, junk}
+
+
+async def test_a_phantom_is_offered_with_evidence_and_what_was_said_in_is_not(daemon: Daemon) -> None:
+    await daemon.create("phantom")
+    await daemon.create("full", prompt={"input": "something"})
+    await daemon.wait_done("full")
+    await daemon.create("taken-back")
+    (shown, other) = sorted((await daemon.get("/api/phantoms"))["data"], key=lambda one: one["sessionId"])
+    assert (shown["sessionId"], other["sessionId"]) == ("phantom", "taken-back")
+    assert shown["evidence"]["codex"]["thread"] == "none"
+    await daemon.prompt("taken-back", "it lives")
+    killed = await daemon.post("/api/phantoms/kill")
+    assert killed["killed"] == ["phantom"]
+    assert (await daemon.call("GET", "/api/sessions/phantom")).status_code == 404
+    assert (await daemon.wait_done("taken-back"))[0]["state"] == "normal"

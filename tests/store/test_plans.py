@@ -42,6 +42,8 @@ ASKED: dict[str, Ask] = {
     "newest turns": lambda db: queries.read_turns(db, S, newest_first=True, after=AFTER_TURN, limit=9),
     "items": lambda db: queries.read_items(db, S, None, newest_first=False, after=AFTER_ITEM, limit=9),
     "newest items": lambda db: queries.read_items(db, S, None, newest_first=True, after=AFTER_ITEM, limit=9),
+    "turns by id": lambda db: queries.read_turns_named(db, S, [T]),
+    "items by id": lambda db: queries.read_items_named(db, S, [(T, ItemId("i"))]),
     "requests": lambda db: queries.read_requests(db, None, None, AFTER_REQUEST, 9),
     "open requests": lambda db: queries.read_requests(db, None, "open", AFTER_REQUEST, 9),
     "requests of a session": lambda db: queries.read_requests(db, S, None, AFTER_REQUEST, 9),

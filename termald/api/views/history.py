@@ -72,7 +72,8 @@ def turn(record: TurnRecord) -> Turn:
 
 
 class Item(View, frozen=True, kw_only=True):
-    """An item of a turn; `item` is Codex's own. `firstSeq`: the event that it began with."""
+    """An item of a turn; `item` is Codex's own. `firstSeq`: the event that it began with; 0 where it happened before
+    our log, or elsewhere."""
 
     id: str
     session_id: str
