@@ -4,7 +4,6 @@ By HTTP status first, then by variant; an unknown one is said to be unclassified
 and free of secrets.
 """
 
-import re
 from typing import Any, Final
 
 import msgspec
@@ -12,15 +11,11 @@ import msgspec
 from state.records import TurnRecord, TurnState
 from termald.core.inputs import TurnFailure
 from termald.core.log import usage_fields
+from termald.redact import redact_text
 
 MESSAGE_MAX: Final = 1_024
 """Characters of an upstream message that are shown: a stack trace or a page of HTML tells no more than its
 beginning."""
-
-_SECRET: Final = re.compile(
-    r"(?i)(bearer\s+|(?:api[-_ ]?key|token|secret|password|authorization)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]+"
-    r"|\bsk-[A-Za-z0-9_-]{8,}"
-)
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,12 +46,16 @@ _BY_VARIANT: Final = {
     "policyCapacityUnavailable": "server_overloaded",
     "internalServerError": "internal_server_error",
 }
+# An answer that was cut at its token limit has no variant of its own (0.163, 0.171), nor has a context that the provider
+# refused as too long (0.163): only the text tells.
+_CUT_SHORT: Final = "reason: max_output_tokens"
+_TOO_LONG: Final = "context_length_exceeded"
 _HTTP_ERROR_MIN: Final = 500
 
 
 def bounded(text: str) -> str:
     """Return the text without secrets, cut to `MESSAGE_MAX` characters."""
-    clean = _SECRET.sub(lambda found: (found.group(1) or "") + "[redacted]", text)
+    clean = redact_text(text)
     return clean if len(clean) <= MESSAGE_MAX else clean[: MESSAGE_MAX - 1] + "…"
 
 
@@ -74,7 +73,9 @@ def classify(failure: TurnFailure | None) -> Ending:
     if failure is None:
         return Ending(state="error", kind="unknown", message="the turn failed and Codex gave no reason")
     message = bounded(failure.message)
-    if failure.variant == "contextWindowExceeded":
+    if failure.variant in (None, "other") and _CUT_SHORT in failure.message:
+        return Ending(state="length", message=message)
+    if failure.variant == "contextWindowExceeded" or _TOO_LONG in failure.message:
         return Ending(state="error", kind="context_overflow", message=message)
     provider = _provider_type(failure)
     kind = {"out_of_tokens": "billing_error"}.get(
