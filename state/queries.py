@@ -22,6 +22,7 @@ from state.records import (
     Seq,
     SessionId,
     ThreadClass,
+    ThreadId,
     TurnId,
     TurnRecord,
 )
@@ -38,6 +39,7 @@ from state.views import (
     SessionFilter,
     SessionView,
     Snapshot,
+    Standing,
     ThreadCursor,
     TurnCursor,
 )
@@ -69,6 +71,13 @@ THREAD_VIEWS: Final = (
     f"SELECT {THREADS.qualified}, owner.id, ignored_threads.reason FROM threads"  # noqa: S608 - names of ours
     " LEFT JOIN sessions AS owner ON owner.thread_id = threads.thread_id AND owner.killed_at_ms IS NULL"
     " LEFT JOIN ignored_threads ON ignored_threads.thread_id = threads.thread_id"
+)
+STANDINGS: Final = (
+    "SELECT threads.thread_id, threads.stamp, threads.cls, owner.id, owner.home,"
+    " ignored_threads.thread_id IS NOT NULL, ignored_threads.last_seen_ms FROM threads"
+    " LEFT JOIN sessions AS owner ON owner.thread_id = threads.thread_id AND owner.killed_at_ms IS NULL"
+    " LEFT JOIN ignored_threads ON ignored_threads.thread_id = threads.thread_id"
+    " WHERE threads.thread_id = ?"
 )
 THREAD_FREE: Final = "owner.id IS NULL AND ignored_threads.thread_id IS NULL"
 THREAD_CLASSES: Final[dict[ThreadClass, str]] = {
@@ -228,6 +237,24 @@ def read_threads(
 ) -> Page[KnownThread, ThreadCursor]:
     """Read known threads, each with its class of now."""
     return THREAD_LIST.page(db, {}, after, limit, always=[] if cls is None else [THREAD_CLASSES[cls]])
+
+
+def read_standings(db: apsw.Connection, threads: Sequence[ThreadId]) -> tuple[Standing, ...]:
+    """Read how those of the threads stand that are known. A scan asks it of every thread that there is."""
+    with transaction(db, "DEFERRED"):
+        rows = db.executemany(STANDINGS, [(thread,) for thread in threads])
+        return tuple(
+            Standing(
+                thread_id=thread,
+                stamp=stamp,
+                cls=cls,
+                owner=owner,
+                owner_home=home,
+                ignored=bool(ignored),
+                last_seen_ms=last_seen_ms,
+            )
+            for thread, stamp, cls, owner, home, ignored, last_seen_ms in rows
+        )
 
 
 def read_events(

@@ -20,6 +20,7 @@ from state.records import (
     Seq,
     SessionId,
     ThreadClass,
+    ThreadId,
     TurnId,
     TurnRecord,
 )
@@ -34,6 +35,7 @@ from state.views import (
     SessionFilter,
     SessionView,
     Snapshot,
+    Standing,
     ThreadCursor,
     TurnCursor,
 )
@@ -140,6 +142,10 @@ class Reads:
         `owned` and `ignored` are decided by the sessions and the ignore set as they stand, not by what the scan saw.
         """
         return await self._read(queries.read_threads, cls, after, limit)
+
+    async def standings(self, threads: Sequence[ThreadId]) -> tuple[Standing, ...]:
+        """Return how those of the threads stand here that are known."""
+        return await self._read(queries.read_standings, threads)
 
     async def events(
         self, after: Seq, limit: int, *, session: SessionId | None = None, kinds: frozenset[str] | None = None

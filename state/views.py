@@ -18,6 +18,7 @@ from state.records import (
     SessionId,
     SessionRecord,
     SessionStatus,
+    ThreadClass,
     ThreadId,
     TurnId,
 )
@@ -94,6 +95,18 @@ class SessionView(Record, frozen=True, kw_only=True):
     record: SessionRecord
     queued_prompts: int
     pending_requests: int
+
+
+class Standing(Record, frozen=True, kw_only=True):
+    """How a known thread stands here: what was decided of it last, and who owns or ignores it now."""
+
+    thread_id: ThreadId
+    stamp: str
+    cls: ThreadClass
+    owner: SessionId | None
+    owner_home: str | None
+    ignored: bool
+    last_seen_ms: int | None
 
 
 class EmptySession(Record, frozen=True, kw_only=True):

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from discovery.policy import ThreadFacts, as_known, decide, parent_of, suspects
-from state.records import IgnoredThread, IntentRecord, KnownThread, Loaded, SessionId, SessionRecord, ThreadId
+from state.records import IntentRecord, KnownThread, SessionId
+from state.views import Standing
 from termald.core.inputs import ThreadDecided, ThreadsSeen, ThreadStarted
 from termald.core.state import State
 
@@ -37,28 +38,18 @@ def decisions(
             )
 
 
-def to_be_told_again(loaded: Loaded, *, foreign: bool, at_ms: int) -> frozenset[ThreadId]:
-    """Return the threads that must be decided again though nothing of them has changed in Codex, because what they are
-    here is not what was decided of them last. `loaded` is what the database holds of them now."""
-    owners = {one.session.thread_id: one.session for one in loaded.bundles if one.session.killed_at_ms is None}
-    ignored = {entry.thread_id: entry for entry in loaded.ignored}
-    return frozenset(
-        thread.thread_id
-        for thread in loaded.threads
-        if _is_stale(thread, owners.get(thread.thread_id), ignored.get(thread.thread_id), foreign=foreign, at_ms=at_ms)
-    )
-
-
-def _is_stale(
-    thread: KnownThread, owner: SessionRecord | None, entry: IgnoredThread | None, *, foreign: bool, at_ms: int
-) -> bool:
-    if owner is not None:
+def is_settled(thread: Standing, *, foreign: bool, at_ms: int) -> bool:
+    """Say whether a thread need not be decided again while nothing of it changes in Codex: what it is here is what was
+    decided of it last."""
+    if not thread.stamp:
+        return False
+    if thread.owner is not None:
         # What was a foreign home may be the one that Codex runs in now, and the other way round.
-        return entry is not None or (owner.home is not None) != foreign
-    if entry is not None:
-        return thread.cls != "ignored" or at_ms - (entry.last_seen_ms or 0) > LAST_SEEN_MS
-    # Let go by its session, or un-ignored by its user.
-    return thread.cls in ("owned", "discovered", "ignored")
+        return not thread.ignored and (thread.owner_home is not None) == foreign
+    if thread.ignored:
+        return thread.cls == "ignored" and at_ms - (thread.last_seen_ms or 0) <= LAST_SEEN_MS
+    # Of the others, one was let go by its session, or un-ignored by its user.
+    return thread.cls in ("orphan", "child")
 
 
 def _facts(state: State, thread: KnownThread, *, ephemeral: bool, stored: bool) -> ThreadFacts:

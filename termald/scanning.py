@@ -18,13 +18,13 @@ from discovery.homes import Marks, marks_of
 from discovery.lookup import Held, look_up
 from discovery.scanner import Emit, KnownStamps, ScanReport, scan
 from state.errors import StoreError, StoreStuck
-from state.records import KnownThread, SessionId, ThreadId, Wanted
+from state.records import KnownThread, SessionId, ThreadId
 from state.store import Store
 from termald.core.inputs import ScanNews, ThreadsSeen
 from termald.core.state import State
 from termald.core.wanted import wanted
 from termald.engine import DiscoveryView
-from termald.intake import decisions, to_be_told_again
+from termald.intake import decisions, is_settled
 from termald.writer import Writer
 
 PROGRESS_S: Final = 1.0
@@ -190,9 +190,9 @@ class ScanService:
         return home != self._homes[0]
 
     async def _known_stamps(self, home: Path, threads: Sequence[ThreadId]) -> Mapping[ThreadId, str]:
-        loaded = await self._store.load(Wanted(threads=frozenset(threads)))
-        again = to_be_told_again(loaded, foreign=self._is_foreign(home), at_ms=self._now_ms())
-        return {one.thread_id: one.stamp for one in loaded.threads if one.stamp and one.thread_id not in again}
+        foreign, at_ms = self._is_foreign(home), self._now_ms()
+        known = await self._store.standings(threads)
+        return {one.thread_id: one.stamp for one in known if is_settled(one, foreign=foreign, at_ms=at_ms)}
 
     def _tell_progress(self, fields: dict[str, Any]) -> None:
         self._view = msgspec.structs.replace(self._view, report_json=msgspec.json.encode([fields]).decode())

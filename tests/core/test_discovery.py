@@ -7,10 +7,11 @@ import pytest
 from msgspec.structs import replace
 from support.story import Story
 
-from state.records import KnownThread, SessionId, SessionRecord, ThreadId, Tokens, TurnId, Wanted
+from state.records import KnownThread, SessionId, SessionRecord, ThreadId, Tokens, TurnId
+from state.views import Standing
 from termald.core import effects as fx
 from termald.core import inputs as ins
-from termald.intake import LAST_SEEN_MS, to_be_told_again
+from termald.intake import LAST_SEEN_MS, is_settled
 
 T = ThreadId("T")
 
@@ -44,9 +45,21 @@ def told(story: Story, notice: type[ins.ThreadNotice], thread: str = "T", **fiel
     story.do(notice(at_ms=story.tick(), link=story.link, thread=ThreadId(thread), **fields))
 
 
-def again(story: Story, *, foreign: bool = False) -> frozenset[ThreadId]:
-    loaded = story.store.load_now(Wanted(threads=frozenset({T})))
-    return to_be_told_again(loaded, foreign=foreign, at_ms=story.now)
+def again(story: Story, *, foreign: bool = False) -> bool:
+    """Whether a scan that finds T unchanged tells it all the same."""
+    known = story.store.threads[T]
+    owner = next((record for record in story.store.live() if record.thread_id == T), None)
+    entry = story.store.ignored.get(T)
+    standing = Standing(
+        thread_id=T,
+        stamp=known.stamp,
+        cls=known.cls,
+        owner=None if owner is None else owner.id,
+        owner_home=None if owner is None else owner.home,
+        ignored=entry is not None,
+        last_seen_ms=None if entry is None else entry.last_seen_ms,
+    )
+    return not is_settled(standing, foreign=foreign, at_ms=story.now)
 
 
 @pytest.fixture
@@ -147,22 +160,22 @@ def test_an_ignored_thread_that_is_seen_has_its_time_renewed_once_a_day_and_noth
     seen(story, known(stamp="s2"))
     entry = story.store.ignored[T]
     assert (entry.reason, entry.last_seen_ms) == ("killed", story.now)
-    assert again(story) == frozenset()
+    assert not again(story)
     story.now += LAST_SEEN_MS + 1
-    assert again(story) == {T}
+    assert again(story)
     assert list(story.store.live()) == []
 
 
 def test_what_is_not_any_more_what_was_decided_is_told_again_though_unchanged(story: Story) -> None:
-    assert again(story) == frozenset()
+    assert not again(story)
     story.kill(only(story).id)
-    assert again(story) == {T}, "killed: it is to become ignored"
+    assert again(story), "killed: it is to become ignored"
     seen(story, known())
-    assert again(story) == frozenset()
+    assert not again(story)
     story.ask(lambda ticket, at: ins.UnignoreThread(ticket=ticket, at_ms=at, thread=T))
-    assert again(story) == {T}, "un-ignored"
+    assert again(story), "un-ignored"
     seen(story, known())
-    assert again(story) == frozenset()
+    assert not again(story)
     assert [record.thread_id for record in story.store.live()] == [T]
 
 
@@ -177,9 +190,9 @@ def test_a_session_of_a_foreign_home_is_shown_and_cannot_be_prompted() -> None:
     assert record.home == "/other"
     assert story.refusal(story.prompt("p", session=record.id)) == "foreign-home"
     assert story.sent == []
-    assert again(story, foreign=True) == frozenset()
+    assert not again(story, foreign=True)
     # The other home becomes the one that Codex runs in: an unchanged thread is told again, and can be prompted.
-    assert again(story, foreign=False) == {T}
+    assert again(story, foreign=False)
     seen(story, known(home="/other"))
     assert only(story).home is None
     ticket = story.prompt("p", session=record.id)

@@ -49,6 +49,7 @@ ASKED: dict[str, Ask] = {
     "requests of a session": lambda db: queries.read_requests(db, S, None, AFTER_REQUEST, 9),
     "request": lambda db: queries.read_request(db, RequestId("q")),
     "ignore set": lambda db: queries.read_ignored(db, AFTER_THREAD, 9),
+    "standings": lambda db: queries.read_standings(db, [ThreadId("T")]),
     "threads": lambda db: queries.read_threads(db, None, AFTER_THREAD, 9),
     "events": lambda db: queries.read_events(db, AT, 9, None, None),
     "events of a session": lambda db: queries.read_events(db, AT, 9, S, None),
