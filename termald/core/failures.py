@@ -46,7 +46,7 @@ _BY_VARIANT: Final = {
     "policyCapacityUnavailable": "server_overloaded",
     "internalServerError": "internal_server_error",
 }
-# An answer that was cut at its token limit has no variant of its own (0.163, 0.171), nor has a context that the provider
+# An answer that was cut at its token limit has no variant of its own (0.163, 0.171), nor has a context that a provider
 # refused as too long (0.163): only the text tells.
 _CUT_SHORT: Final = "reason: max_output_tokens"
 _TOO_LONG: Final = "context_length_exceeded"
