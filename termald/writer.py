@@ -14,7 +14,7 @@ must end, and the next start reads the truth.
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 import structlog
@@ -68,6 +68,9 @@ class Mark(msgspec.Struct, frozen=True):
     """Everything before it was taken, committed and carried out once `reached` is set."""
 
     reached: trio.Event
+
+
+W = TypeVar("W", bound="Input | FrameIn | Mark")
 
 
 class Records(Protocol):
@@ -233,6 +236,10 @@ class Writer:
                 self._commit_failures += 1
                 log.warning("commit failed", error=str(error), slug=error.slug, inputs=len(batch))
                 batch = self._give_back(batch, error)
+                # Who asked meanwhile is told as well, instead of waiting behind what cannot be written.
+                waiting = list(self._inbox)
+                self._inbox.clear()
+                self._inbox.extend(self._give_back(waiting, error))
                 await trio.sleep(pause_s)
                 pause_s = min(pause_s * 2, RETRY_LAST_S)
             except Exception as error:
@@ -277,15 +284,15 @@ class Writer:
         if isinstance(happened, Command):
             self._respond(happened.ticket, Refused(problem=problem("internal", "the daemon failed on this request")))
 
-    def _give_back(self, batch: list[Input], error: StoreError) -> list[Input]:
+    def _give_back(self, items: Sequence[W], error: StoreError) -> list[W]:
         """Tell the callers that nothing of theirs was done; return the rest, which nobody would say again (SETUP-14,
         EVENT-19)."""
         kept = []
-        for happened in batch:
-            if isinstance(happened, Command):
-                self._respond(happened.ticket, Refused(problem=problem("store-unavailable", str(error))))
+        for item in items:
+            if isinstance(item, Command):
+                self._respond(item.ticket, Refused(problem=problem("store-unavailable", str(error))))
             else:
-                kept.append(happened)
+                kept.append(item)
         return kept
 
     # --- acting ---

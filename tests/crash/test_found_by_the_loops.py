@@ -3,11 +3,20 @@
 The loops meet an order of events by chance; here it is said, so that it is met at every run.
 """
 
-import pytest
-from support.story import Story
+from random import Random
 
-from state.records import RuntimeId
+import pytest
+import trio
+from support.story import Story
+from trio.testing import MockClock
+
+from state.errors import StoreFull
+from state.records import Changes, Host, LinkId, Loaded, RuntimeId, Seq, SessionId, Wanted
 from termald.core import effects as fx
+from termald.core.inputs import LinkUp, RestartRuntime
+from termald.core.state import State
+from termald.timers import Timers
+from termald.writer import RETRY_LAST_S, Writer
 
 
 @pytest.fixture
@@ -58,3 +67,48 @@ def test_a_stop_from_before_the_crash_has_its_deadline_after_it(story: Story) ->
     story.fire("ending", "s")  # Codex answers the resume too late
     assert (story.session().status, story.session().ending) == ("detached", None)
     assert [event["state"] for event in story.events("turn/done")] == ["cancelled"]
+
+
+async def test_who_asks_while_codex_cannot_be_written_down_is_told_at_once(autojump_clock: MockClock) -> None:
+    store, state = FullStore(), State(Host(id="h", epoch=1), Seq(1))
+    writer = Writer(
+        state,
+        store,
+        publish=lambda events: None,
+        send=lambda frame: None,
+        restart=lambda: None,
+        new_session_id=lambda: SessionId("new"),
+        timers=lambda fire: Timers(fire, lambda: 7, Random(1)),
+        now_ms=lambda: 7,
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(writer.run)
+        # Codex says something, and it cannot be committed: it is kept, and tried again and again.
+        writer.put(LinkUp(at_ms=7, link=LinkId(runtime_id=RuntimeId("R1"), connection=1), adopted=False))
+        await store.refused.wait()
+        with trio.fail_after(2 * RETRY_LAST_S):
+            answer = await writer.ask(lambda ticket, at_ms: RestartRuntime(ticket=ticket, at_ms=at_ms))
+        assert isinstance(answer, fx.Refused)
+        assert answer.problem.slug == "store-unavailable"
+        store.full = False
+        await writer.settled()
+        assert state.link.value is not None
+        nursery.cancel_scope.cancel()
+
+
+class FullStore:
+    """A store that refuses until somebody makes room."""
+
+    def __init__(self) -> None:
+        self.full = True
+        self.refused = trio.Event()
+
+    async def load(self, wanted: Wanted) -> Loaded:
+        await trio.lowlevel.checkpoint()
+        return Loaded()
+
+    async def commit(self, changes: Changes, *, sync: bool) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.full:
+            self.refused.set()
+            raise StoreFull("writing: disk full")
