@@ -33,16 +33,23 @@ def _note_no_color(_context: click.Context, _option: click.Parameter, value: boo
         os.environ["NO_COLOR"] = "1"
 
 
+no_color_option = click.option(
+    "--no-color",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_note_no_color,
+    help="No colours; as NO_COLOR=1.",
+)
+
+
 def asking_command(name: str) -> Callable[[C], click.Command]:
     """Make a command that asks the daemon: the options of all of them, and failures in words. The function is given the
     invocation first."""
 
     def decorate(function: C) -> click.Command:
         command = pass_invocation(tells_failures(function))
-        command = click.option(
-            "--no-color", is_flag=True, expose_value=False, callback=_note_no_color, help="No colours; as NO_COLOR=1."
-        )(command)
-        command = settings_options(*PLACES)(json_option(command))
+        command = settings_options(*PLACES)(json_option(no_color_option(command)))
         made: click.Command = click.command(name, cls=click.RichCommand)(command)
         return made
 

@@ -51,6 +51,7 @@ COMMANDS: Final = {
     "ignored": Entry("termald.cli.threads", "List the threads that are never imported, and why.", "ignored"),
     "unignore": Entry("termald.cli.threads", "Let a thread be imported again.", "unignore"),
     "models": Entry("termald.cli.threads", "List the models that Codex offers.", "models"),
+    "doctor": Entry("termald.cli.doctor", "Look for what is wrong, and say what helps."),
     "token": Entry("termald.cli.token", "Print the token that TCP clients need."),
     "config": Entry("termald.cli.config", "Show the settings and where each comes from."),
     "version": Entry("termald.cli.version", "Print the versions of termald and Codex."),
