@@ -140,23 +140,11 @@ def deadline(work: Work, timer: EndingDeadline) -> None:
     session = work.accept(timer.session, timer.attachment)
     if session is None or session.record.ending is None:
         return
-    if session.outgoing is not None:
-        session = uncertain_again(work, session)
-    for one in session.steering:
-        session = prompts.insert(work, session, one.prompt)
-    session = work.put(replace(session, steering=()))
+    session = prompts.take_back_unanswered(work, session)
     if session.turn is not None:
         message = "the interrupt was not confirmed in time"
         session = turns.finish(work, session, "cancelled", message=message, reconciled=True)
     detach(work, session, "stopped, unconfirmed")
-
-
-def uncertain_again(work: Work, session: Session) -> Session:
-    """The outgoing prompt's outcome is unknown: it goes back to the head of the queue, past `queued`, and is read
-    before it is used."""
-    assert session.outgoing is not None
-    prompt = session.outgoing.prompt
-    return prompts.insert(work, work.put(replace(session, outgoing=None)), prompt)
 
 
 def detach(work: Work, session: Session, reason: str) -> None:

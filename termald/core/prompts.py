@@ -88,6 +88,16 @@ def insert(work: Work, session: Session, prompt: PromptId) -> Session:
     return work.put(replace(session, queue=(*before, prompt, *session.queue[len(before) :])))
 
 
+def take_back_unanswered(work: Work, session: Session) -> Session:
+    """What was written and not answered has an unknown outcome: it goes back to its place in the queue, past `queued`,
+    and is read before it is used."""
+    outgoing, steering = session.outgoing, session.steering
+    session = work.put(replace(session, outgoing=None, steering=()))
+    for prompt in (*((outgoing.prompt,) if outgoing is not None else ()), *(one.prompt for one in steering)):
+        session = insert(work, session, prompt)
+    return session
+
+
 def requeue(work: Work, prompt: PromptId) -> None:
     """It is known that Codex does not have it: it may be sent again."""
     work.put_prompt(replace(work.prompt(prompt), delivery="queued", turn_id=None))

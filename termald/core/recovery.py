@@ -29,7 +29,6 @@ from termald.core import (
     prompts,
     requests,
     setup,
-    steering,
     turns,
 )
 from termald.core.calls import Failure, close_call, open_call
@@ -126,9 +125,7 @@ def _lose_call(work: Work, call: Call, why: Problem) -> None:
         if session.record.thread_id is None:
             session = work.put(with_record(session, attachment=None, status="detached"))
             log.session(work, session, "detached", reason=why.message)
-    if session.outgoing is not None and session.outgoing.call == call.id:
-        session = ending.uncertain_again(work, session)
-    session = steering.uncertain_again(work, session)
+    session = prompts.take_back_unanswered(work, session)  # whatever it had written went over this link
     if session.turn is not None and session.turn.id == call.turn and session.turn.interrupt == "sent":
         session = work.put(replace(session, turn=replace(session.turn, interrupt="wanted")))
     reading = None if session.reading == call.id else session.reading
@@ -185,8 +182,7 @@ def settle(work: Work, session: Session, cause: str) -> None:
     if session.turn is not None:
         outcome = failures.exited(cause)
         session = turns.finish(work, session, "error", ending=outcome, requeue_unrecorded=True)
-    if session.outgoing is not None:
-        session = ending.uncertain_again(work, session)
+    session = prompts.take_back_unanswered(work, session)
     session = operations.give_up(work, session, why.slug, why.message)
     session = requests.expire_all(work, session, why.message)
     if session.record.thread_id is not None:

@@ -104,13 +104,6 @@ def recorded(work: Work, session: Session, prompt: PromptId) -> Session:
     return session
 
 
-def uncertain_again(work: Work, session: Session) -> Session:
-    """The link is gone: of what was written to join a turn nothing is known."""
-    for steering in session.steering:
-        session = prompts.insert(work, session, steering.prompt)
-    return work.put(replace(session, steering=()))
-
-
 def replace_all(work: Work, session: Session, newest: PromptId) -> None:
     """Cancel what waits, in the commit that accepts the replacement, and end what runs; the replacement follows its end
     (TURN-14)."""
