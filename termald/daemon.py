@@ -142,6 +142,7 @@ class Daemon:
             watch_s=settings.discovery.watch_ms / 1000,
             sqlite_home=sqlite_home(),
             scan=outside.scan,
+            look=outside.look_at_marks,
         )
 
     def _publish(self, events: Sequence[EventRecord]) -> None:
@@ -213,6 +214,11 @@ class Daemon:
     async def look_up(self, threads: Collection[ThreadId]) -> Mapping[ThreadId, Held]:
         """Tell what Codex's files hold of these threads."""
         return await self._scanner.look_up(threads)
+
+    async def writers_elsewhere(self) -> Mapping[ThreadId, int]:
+        """Tell which threads another process than our Codex writes."""
+        ours = self._supervisor.status.pid
+        return {thread: pid for thread, pid in (await self._scanner.writers()).items() if pid != ours}
 
     async def dry_scan(self) -> str:
         """Tell what a scan would do."""

@@ -5,7 +5,7 @@ The first home is the one that Codex runs in; the others are foreign and only ev
 own report and touches no other. A scan never delays readiness, and a scan that is asked for while one runs follows it.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -17,6 +17,7 @@ import trio
 from discovery.homes import Marks, marks_of
 from discovery.lookup import Held, look_up
 from discovery.scanner import Emit, KnownStamps, ScanReport, scan
+from discovery.writers import writers_of
 from state.errors import StoreError, StoreStuck
 from state.records import KnownThread, SessionId, ThreadId
 from state.store import Store
@@ -44,6 +45,11 @@ class Scan(Protocol):
     async def __call__(
         self, home: Path, *, emit: Emit, known_stamps: KnownStamps, page_size: int, sqlite_home: Path | None = None
     ) -> ScanReport: ...
+
+
+async def look_at_marks(home: Path, sqlite_home: Path | None) -> Marks:
+    """Return what tells that a home's state DB was written. In a thread: it may lie on a network's file system."""
+    return await trio.to_thread.run_sync(marks_of, home, sqlite_home)
 
 
 def _is_trouble(report: ScanReport) -> bool:
@@ -82,7 +88,7 @@ class ScanService:
         watch_s: float,
         sqlite_home: Path | None = None,
         scan: Scan = scan,
-        look: Callable[[Path, Path | None], Marks] = marks_of,
+        look: Callable[[Path, Path | None], Awaitable[Marks]] = look_at_marks,
     ) -> None:
         """`sqlite_home`: where the environment tells the Codex of the first home to keep its state DB."""
         self._homes = tuple(homes)
@@ -239,6 +245,10 @@ class ScanService:
         look = partial(look_up, self._homes[0], threads, self._sqlite_home, trio.from_thread.check_cancelled)
         return await trio.to_thread.run_sync(look)
 
+    async def writers(self) -> Mapping[ThreadId, int]:
+        """Return which process writes each thread of the home that Codex runs in now; our own Codex is among them."""
+        return await trio.to_thread.run_sync(writers_of, self._homes[0])
+
     # --- watching ---
 
     async def watch(self) -> None:
@@ -263,7 +273,7 @@ class ScanService:
 
     async def _marks(self, home: Path) -> Marks:
         sqlite_home = None if self._is_foreign(home) else self._sqlite_home
-        return await trio.to_thread.run_sync(self._look, home, sqlite_home)
+        return await self._look(home, sqlite_home)
 
 
 class _Progress:
