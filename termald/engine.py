@@ -85,6 +85,10 @@ class Engine(Protocol):
     async def look_up(self, threads: Collection[ThreadId]) -> "Mapping[ThreadId, Held]":
         """Return what the files of the home that Codex runs in hold of these threads. Errors: `HomeUnreadable`."""
 
+    async def writers_elsewhere(self) -> "Mapping[ThreadId, int]":
+        """Return the threads that another process than our Codex writes now, each with its pid, 0 where it cannot be
+        seen. Empty where the kernel does not tell."""
+
     async def dry_scan(self) -> str:
         """Return what a scan of every home would make of its threads, as JSON. Changes nothing; takes as long as a scan
         does."""

@@ -33,6 +33,7 @@ PREFIX: Final = "/api/sessions/{session_id:str}/prompts"
         "unknown-session",
         "session-closed",
         "foreign-home",
+        "active-elsewhere",
         "session-busy",
         "queue-full",
         "starting",
@@ -52,6 +53,8 @@ async def submit_prompt(
     """
     once = await idempotency(request, key)
     prompt = bodies.new_prompt(data)
+    if not await desk.answered_before(once):
+        await _refuse_if_busy_elsewhere(desk, session_id)
     answer = await desk.ask(
         lambda ticket, at_ms: SubmitPrompt(
             ticket=ticket, at_ms=at_ms, session=SessionId(session_id), prompt=prompt, idempotency=once
@@ -96,6 +99,22 @@ async def take_back_prompt(
         PromptAnswer,
     )
     return show.PromptEnvelope(prompt=show.prompt(answer.prompt))
+
+
+async def _refuse_if_busy_elsewhere(desk: Desk, session_id: str) -> None:
+    """Say at once what Codex would say later: one process at a time writes a thread. Where it cannot be known, or comes
+    to be meanwhile, Codex refuses the resume and the prompt is held.
+
+    Errors: `active-elsewhere`.
+    """
+    view = await desk.engine.store.session(SessionId(session_id))
+    if view is None or view.record.thread_id is None or view.record.attachment is not None:
+        return
+    pid = (await desk.engine.writers_elsewhere()).get(view.record.thread_id)
+    if pid is not None:
+        process = f"process {pid}" if pid else "another process"
+        detail = f"{process} is writing thread {view.record.thread_id}; end it there, then prompt again"
+        raise ProblemError("active-elsewhere", detail)
 
 
 async def _found(desk: Desk, session_id: str, prompt_id: str) -> PromptRecord:

@@ -37,7 +37,11 @@ async def list_threads(
     sealed = ("threads", class_)
     after = read_cursor(cursor, ThreadCursor, *sealed)
     page = await desk.engine.store.threads(cls=class_, after=after, limit=limit)
-    return Page(data=[show.thread(record) for record in page.rows], next_cursor=write_cursor(page.next, *sealed))
+    busy = await desk.engine.writers_elsewhere()
+    return Page(
+        data=[show.thread(record, busy_elsewhere=record.thread_id in busy) for record in page.rows],
+        next_cursor=write_cursor(page.next, *sealed),
+    )
 
 
 @get("/api/ignored-threads", responses=documented("invalid-request"))

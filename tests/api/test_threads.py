@@ -113,3 +113,26 @@ async def test_a_dry_run_tells_what_a_scan_would_do_and_wakes_none(api: Served, 
     assert (api.daemon.scans, api.daemon.dry_scans) == (0, 1)
     await client.post("/api/discovery/scan", json={"dryRun": False})  # control
     assert (api.daemon.scans, api.daemon.dry_scans) == (1, 1)
+
+
+async def test_a_thread_that_another_process_writes_shows_as_busy_and_is_not_prompted(
+    api: Served, client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    threads = (known("t1", "discovered"), known("t2", "discovered"))
+    await api.daemon.store.commit(Changes(threads=threads), sync=True)
+    await client.post("/api/sessions", json={"cwd": str(tmp_path), "id": "a", "resumeCursor": {"threadId": "t1"}})
+    path, key = "/api/sessions/a/prompts", {"Idempotency-Key": "k"}
+    first = await client.post(path, json={"input": "before"}, headers=key)
+    api.daemon.writers = {ThreadId("t1"): 4_711}
+    shown = (await client.get("/api/threads")).json()["data"]
+    assert {thread["threadId"]: thread["busyElsewhere"] for thread in shown} == {"t1": True, "t2": False}
+    refused = await client.post(path, json={"input": "now"})
+    problem = problem_of(refused, "active-elsewhere")
+    assert (refused.status_code, problem["retryable"]) == (409, True)
+    assert "4711" in problem["detail"]
+    # What was answered once is answered again.
+    assert (await client.post(path, json={"input": "before"}, headers=key)).json() == first.json()
+    api.daemon.writers = {}
+    assert (await client.post(path, json={"input": "now"})).status_code == 202
+    prompts = (await client.get(path)).json()["data"]
+    assert [prompt["input"][0]["text"] for prompt in prompts] == ["before", "now"]

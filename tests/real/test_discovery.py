@@ -219,3 +219,19 @@ async def test_a_phantom_is_offered_with_evidence_and_what_was_said_in_is_not(da
     assert killed["killed"] == ["phantom"]
     assert (await daemon.call("GET", "/api/sessions/phantom")).status_code == 404
     assert (await daemon.wait_done("taken-back"))[0]["state"] == "normal"
+
+
+async def test_a_thread_that_another_process_writes_is_busy_elsewhere_until_that_ends(daemon: Daemon) -> None:
+    async with open_codex(CODEX, daemon.home) as other:
+        thread = await other.start_thread(daemon.cwd)
+        await other.run_turn(thread, "mine")
+        found = await until(daemon, thread, messageCount=2)
+        (shown,) = (await daemon.get("/api/threads"))["data"]
+        assert (shown["busyElsewhere"], shown["class"]) == (True, "owned")
+        refused = await daemon.call("POST", f"/api/sessions/{found['id']}/prompts", {"input": "no"})
+        assert (refused.status_code, refused.json()["type"]) == (409, "urn:termald:problem:active-elsewhere")
+        assert f"process {other.pid}" in refused.json()["detail"]
+    await daemon.prompt(found["id"], "now it goes")
+    assert (await daemon.wait_done(found["id"]))[0]["state"] == "normal"
+    (shown,) = (await daemon.get("/api/threads"))["data"]
+    assert (shown["busyElsewhere"], shown["threadId"]) == (False, thread)

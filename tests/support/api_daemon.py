@@ -55,6 +55,7 @@ class Daemon:
         self.asked: list[Command] = []
         self.scans = 0
         self.dry_scans = 0
+        self.writers: dict[ThreadId, int] = {}
         self.held: dict[ThreadId, Held] = {}
         self.unreadable: HomeUnreadable | None = None
         self.restarts = 0
@@ -103,6 +104,10 @@ class Daemon:
             raise self.unreadable
         nothing = Held(stored=False, messages=0, reason="neither a row nor a rollout of it")
         return {thread: self.held.get(thread, nothing) for thread in threads}
+
+    async def writers_elsewhere(self) -> Mapping[ThreadId, int]:
+        await trio.lowlevel.checkpoint()
+        return self.writers
 
     async def dry_scan(self) -> str:
         await trio.lowlevel.checkpoint()

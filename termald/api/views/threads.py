@@ -29,8 +29,8 @@ def ignored(record: IgnoredThread) -> Ignored:
 
 
 class Thread(View, frozen=True, kw_only=True):
-    """A thread that Codex has. `class` is what it is here, `reason` why. `messageCount` is null where the source does
-    not tell it."""
+    """A thread that Codex has. `class` is what it is here, `reason` why. `busyElsewhere`: another process than our
+    Codex writes it now. `messageCount` is null where the source does not tell it."""
 
     thread_id: str
     class_: ThreadClass = msgspec.field(name="class")
@@ -44,6 +44,7 @@ class Thread(View, frozen=True, kw_only=True):
     model_provider: str | None
     source: str
     archived: bool
+    busy_elsewhere: bool
     message_count: int | None
     home: str
     rollout_path: str | None
@@ -51,7 +52,7 @@ class Thread(View, frozen=True, kw_only=True):
     updated_at: str
 
 
-def thread(record: KnownThread) -> Thread:
+def thread(record: KnownThread, *, busy_elsewhere: bool) -> Thread:
     """Return a known thread as it is shown."""
     return Thread(
         thread_id=record.thread_id,
@@ -66,6 +67,7 @@ def thread(record: KnownThread) -> Thread:
         model_provider=record.model_provider,
         source=record.source,
         archived=record.archived,
+        busy_elsewhere=busy_elsewhere,
         message_count=record.message_count,
         home=record.home,
         rollout_path=record.rollout_path,
