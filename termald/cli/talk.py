@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -137,13 +138,15 @@ def chat(invocation: Invocation, session: str | None, cwd: Path | None, **choice
         here = termald.session(found, cwd=cwd, **(chosen if found is None else {}))
         if found is not None and chosen:
             here.update(**chosen)
-        screen.note(f"session {here.id}; /help says what else there is")
+        info = here.info()
+        name = shlex.quote(info.title or info.id)
+        screen.note(f"session {name} in {info.cwd}; /help says what else there is")
         while (text := _next_prompt(screen)) is not None:
             try:
                 _converse(here, screen, text)
             except Refused as error:
                 screen.note(str(error))
-        screen.note(f"go on with: termald chat {here.id}")
+        screen.note(f"go on with: termald chat {name}")
 
 
 def _next_prompt(screen: Screen) -> str | None:
