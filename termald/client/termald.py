@@ -152,7 +152,21 @@ class Termald:
         """Look for Codex's threads now; the end comes as `discovery/finished`."""
         await self._link.post("/api/discovery/scan", object)
 
+    async def phantoms(self) -> list[dict[str, Any]]:
+        """Return sessions that hold nothing, each with its evidence. Errors: `not-found` from an older daemon."""
+        return await all_pages(self._link, "/api/phantoms", Page[dict[str, Any]])
+
+    async def kill_phantoms(self, ids: Collection[str] | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+        """Kill those of the named sessions, or of all, that hold nothing; return who was and who was spared."""
+        chosen = {} if ids is None else {"ids": list(ids)}
+        return await self._link.post("/api/phantoms/kill", dict[str, Any], {**chosen, "dryRun": dry_run})
+
     # --- the daemon ---
+
+    async def models(self) -> list[dict[str, Any]]:
+        """Return the models that Codex offers, as it tells them. Errors: `not-found` from an older daemon."""
+        answer = await self._link.get("/api/models", dict[str, Any])
+        return list(answer.get("data", ()))
 
     async def state(self) -> State:
         """Return everything at one moment."""
