@@ -12,7 +12,8 @@ from termald.limits import CodexLimits
 
 pytestmark = pytest.mark.real
 
-BURST = [f"p{number}" for number in range(400)]
+BURST = 400
+BURSTS_MAX = 5  # on a machine that is busy otherwise the writer may be too slow for one to be too much
 
 
 async def test_as_many_calls_as_termald_makes_at_once_are_all_answered(lab: SocketLab) -> None:
@@ -32,23 +33,33 @@ async def test_of_a_burst_exactly_those_run_that_were_acknowledged(piped: Lab) -
 
     Of a larger burst some are not answered at all, which is why every call has a deadline; those do not run either.
     """
+    refused: list[CodexRefusal] = []
+    for attempt in range(BURSTS_MAX):
+        refused += await _burst(piped, attempt)
+        if refused:
+            break
+    assert {(refusal.code, meaning(refusal).refusal) for refusal in refused} == {(-32001, "overloaded")}
+
+
+async def _burst(piped: Lab, attempt: int) -> list[CodexRefusal]:
+    """Ask for many turns in one write, hold the record to the acknowledgements, and return the refusals."""
     codex = piped.codex
     threads = [await piped.thread() for _ in range(4)]
-    await codex.write(b"\n".join(_turn_start(threads[n % 4], prompt) for n, prompt in enumerate(BURST)))
+    burst = [f"p{attempt}-{number}" for number in range(BURST)]
+    await codex.write(b"\n".join(_turn_start(threads[n % 4], prompt) for n, prompt in enumerate(burst)))
     await _taken_in(codex)
     for thread in threads:  # what was taken before this is on record when it ends, and was answered
         await codex.run_turn(thread, "the last")
     recorded = {prompt for thread in threads for prompt in await _recorded(codex, thread)}
     acknowledged, refused = set(), []
-    for prompt in filter(codex.has_reply, BURST):
+    for prompt in filter(codex.has_reply, burst):
         try:
             await codex.reply_to(prompt, "turn/start")
             acknowledged.add(prompt)
         except CodexRefusal as refusal:
             refused.append(refusal)
     assert recorded == acknowledged
-    assert refused
-    assert {(refusal.code, meaning(refusal).refusal) for refusal in refused} == {(-32001, "overloaded")}
+    return refused
 
 
 async def _taken_in(codex: CodexConnection) -> None:
