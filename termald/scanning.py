@@ -103,7 +103,7 @@ class ScanService:
         self._wanted = trio.Event()
         self._asked: dict[Path, None] = {}
         self._reports: dict[Path, ScanReport] = {}
-        self._covered: dict[Path, Marks] = {}
+        self._covered: dict[Path, Marks | None] = {}
         self._rests_until = 0.0
         self._view = DiscoveryView(status="idle")
 
@@ -136,7 +136,7 @@ class ScanService:
             except StoreError as error:
                 # The next scan starts over; nothing was decided on what could not be compared.
                 log.warning("the scan was given up", reason=str(error), slug=error.slug)
-                self._covered.clear()
+                self._covered |= dict.fromkeys(homes)
                 started = self._view.started_at_ms
                 self._view = DiscoveryView(
                     status="failed", started_at_ms=started, finished_at_ms=self._now_ms(), reason=str(error)
