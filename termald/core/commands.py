@@ -177,9 +177,8 @@ def retry(work: Work, command: RetrySession) -> None:
             work.refuse(command.ticket, "not-lost", message)
             return
         session = setup.release_thread(work, session, "given up by its user", ignore=False)
-    for prompt in session.queue:
-        if work.prompt(prompt).delivery != "queued" and session.record.on_recovery == "hold":
-            prompts.requeue(work, prompt)
+    if session.queue and setup.is_held_to_be_sent_again(session):
+        prompts.requeue(work, session.queue[0])
     status = "detached" if session.record.status == "error" else session.record.status
     attachment = None if session.record.status == "error" and not work.bound(session) else session.record.attachment
     session = with_record(session, paused=False, resume_lost=False, status=status, attachment=attachment)

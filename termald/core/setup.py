@@ -208,6 +208,13 @@ def hold(work: Work, session: Session, why: Problem) -> None:
     log.session_error(work, session, why)
 
 
+def is_held_to_be_sent_again(session: Session) -> bool:
+    """Whether its head prompt was looked for, is nowhere, and waits for somebody's word to be sent again. Without that,
+    a retry of a prompt whose fate is not known would run it twice (TURN-05)."""
+    why = session.record.last_error
+    return session.record.paused and why is not None and why.slug == "held"
+
+
 def _refuse_all(work: Work, session: Session, why: Problem) -> None:
     # A definite refusal of a start ends every prompt parked behind it, in order (SETUP-09).
     session = with_record(session, status="error", attachment=None, last_error=why)
