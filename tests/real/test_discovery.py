@@ -235,3 +235,22 @@ async def test_a_thread_that_another_process_writes_is_busy_elsewhere_until_that
     assert (await daemon.wait_done(found["id"]))[0]["state"] == "normal"
     (shown,) = (await daemon.get("/api/threads"))["data"]
     assert (shown["busyElsewhere"], shown["threadId"]) == (False, thread)
+
+
+async def test_a_state_db_that_the_environment_moved_is_found(
+    model: ScriptedModel, base_url: str, tmp_path: Path
+) -> None:
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    async with open_daemon(tmp_path, model, base_url, CODEX_SQLITE_HOME=str(moved)) as daemon:
+        await daemon.create("s", prompt={"input": "hello"})
+        await daemon.wait_done("s")
+        await daemon.post("/api/discovery/scan")
+
+        async def is_known() -> bool:
+            return [one["sessionId"] for one in (await daemon.get("/api/threads"))["data"]] == ["s"]
+
+        await daemon.until(is_known, "the thread")
+        (home,) = (await daemon.get("/api/discovery"))["report"]
+        assert Path(home["stateFile"]).parent == moved
+        assert list(daemon.home.glob("state_*.sqlite")) == []
