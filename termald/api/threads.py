@@ -80,10 +80,11 @@ async def ignore_thread(
     responses=documented("not-ignored", "starting", "no-answer-yet"),
 )
 async def unignore_thread(desk: NamedDependency[Desk], thread_id: ThreadPath) -> show.Ignored:
-    """Take a thread out of the ignore set and return the entry that was there; the next scan looks at it anew."""
+    """Take a thread out of the ignore set and return the entry that was there; a scan that follows looks at it anew."""
     answer = await desk.ask(
         lambda ticket, at_ms: UnignoreThread(ticket=ticket, at_ms=at_ms, thread=ThreadId(thread_id)), IgnoredAnswer
     )
+    desk.engine.scan_now()  # nothing of the thread has changed in Codex: no state DB would tell
     return show.ignored(answer.entry)
 
 

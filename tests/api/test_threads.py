@@ -55,7 +55,7 @@ async def test_known_threads_come_in_pages(api: Served, client: httpx.AsyncClien
     assert rest["nextCursor"] is None
 
 
-async def test_a_thread_is_ignored_with_a_reason_and_taken_back(client: httpx.AsyncClient) -> None:
+async def test_a_thread_is_ignored_with_a_reason_and_taken_back(api: Served, client: httpx.AsyncClient) -> None:
     put = await client.put("/api/ignored-threads/t1", json={"reason": "noise"})
     entry = put.json()
     assert (put.status_code, entry["threadId"], entry["reason"]) == (200, "t1", "noise")
@@ -65,7 +65,9 @@ async def test_a_thread_is_ignored_with_a_reason_and_taken_back(client: httpx.As
     assert (await client.get("/api/ignored-threads")).json() == {"data": [again], "nextCursor": None}
     taken = await client.delete("/api/ignored-threads/t1")
     assert (taken.status_code, taken.json()) == (200, again)
+    assert api.daemon.scans == 1, "it is looked at anew"
     problem_of(await client.delete("/api/ignored-threads/t1"), "not-ignored")
+    assert api.daemon.scans == 1
     assert (await client.get("/api/ignored-threads")).json()["data"] == []
 
 

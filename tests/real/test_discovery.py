@@ -254,3 +254,24 @@ async def test_a_state_db_that_the_environment_moved_is_found(
         (home,) = (await daemon.get("/api/discovery"))["report"]
         assert Path(home["stateFile"]).parent == moved
         assert list(daemon.home.glob("state_*.sqlite")) == []
+
+
+async def test_a_killed_found_session_comes_back_by_the_users_word_alone(daemon: Daemon) -> None:
+    """DISC-13."""
+    async with open_codex(CODEX, daemon.home) as other:
+        thread = await other.start_thread(daemon.cwd)
+        await other.run_turn(thread, "found")
+        found = await until(daemon, thread, messageCount=2)
+        await daemon.post(f"/api/sessions/{found['id']}/kill")
+        await other.run_turn(thread, "more")  # the state DB changes, and a scan sees the thread
+
+        async def is_seen() -> bool:
+            (entry,) = (await daemon.get("/api/ignored-threads"))["data"]
+            return entry["lastSeenAt"] is not None
+
+        await daemon.until(is_seen, "a scan that meets the ignored thread")
+        assert await session_of(daemon, thread) is None
+    assert (await daemon.call("DELETE", f"/api/ignored-threads/{thread}")).status_code == 200
+    back = await until(daemon, thread, messageCount=4)
+    assert back["id"] != found["id"]
+    assert (await daemon.get("/api/ignored-threads"))["data"] == []
