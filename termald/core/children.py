@@ -41,6 +41,12 @@ def learn(work: Work, session: Session, notice: ItemStarted | ItemCompleted) -> 
         work.state.children.put(child, Route(session=session.id, attachment=attachment))
         for kept in work.state.early.drop(child) or ():
             told(work, kept)
+        work.claimed.append(child)
+
+
+def was_ours(work: Work, thread: ThreadId) -> bool:
+    """Whether the thread was let go here, or spawned by a session that has gone: nobody else will answer for it."""
+    return thread in work.state.disposals or thread in work.state.children
 
 
 def parent(work: Work, child: ThreadId) -> Session | None:

@@ -41,6 +41,8 @@ def started(work: Work, session: Session, notice: ItemStarted) -> None:
             first_seq=seq,
         ),
     )
+    found = _has_history(found)
+    assert found.turn is not None
     active = replace(
         found.turn,
         open_items=(*found.turn.open_items, notice.item),
@@ -81,7 +83,7 @@ def completed(work: Work, session: Session, notice: ItemCompleted) -> None:
         closed_items=(*found.turn.closed_items, notice.item),
         output=found.turn.output or notice.type != "userMessage",
     )
-    found = work.put(replace(_count(found, notice), turn=active))
+    found = work.put(replace(_count(_has_history(found), notice), turn=active))
     children.learn(work, found, notice)
     _see_prompt(work, found, notice)
 
@@ -108,6 +110,11 @@ def _store(work: Work, session: Session, notice: ItemCompleted, *, first_seq: Se
             first_seq=before.first_seq if before is not None else first_seq,
         ),
     )
+
+
+def _has_history(session: Session) -> Session:
+    # An acknowledged turn alone is not history: only with its first item is there something that could be lost.
+    return session if session.record.history else with_record(session, history=True)
 
 
 def _count(session: Session, notice: ItemCompleted) -> Session:

@@ -134,6 +134,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation | None = None
     turn: ActiveTurn | None = None
     last_done: TurnRecord | None = None
+    tokens_seen: int = -1
+    """The thread's running sum as last told: a sample that leaves it as it is repeats one that was counted."""
     ended: tuple[TurnId, ...] = ()
     requests: tuple[RequestId, ...] = ()
     """Open ones, and answered ones that Codex has not confirmed; oldest first."""

@@ -98,6 +98,17 @@ def take_back_unanswered(work: Work, session: Session) -> Session:
     return session
 
 
+def uncertain(work: Work, session: Session) -> tuple[PromptRecord, ...]:
+    """Return those at the head of the queue that Codex may have."""
+    found = []
+    for prompt_id in session.queue:
+        prompt = work.prompt(prompt_id)
+        if prompt.delivery == "queued":
+            break
+        found.append(prompt)
+    return tuple(found)
+
+
 def requeue(work: Work, prompt: PromptId) -> None:
     """It is known that Codex does not have it: it may be sent again."""
     work.put_prompt(replace(work.prompt(prompt), delivery="queued", turn_id=None))

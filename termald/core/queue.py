@@ -36,8 +36,7 @@ def advance(work: Work, session_id: SessionId) -> None:
     if session.outgoing is not None or session.turn is not None or session.steering or session.reading is not None:
         return
     if recovery.head_uncertain(work, session):
-        if session.looks == 0:
-            recovery.read_turns(work, session)
+        recovery.look(work, session)
         return
     if work.bound(session):
         turns.start(work, session)

@@ -6,14 +6,19 @@ by Codex (after our answer, another front-end's, or by itself) or expired with i
 None is accepted without a recorded decision: what nobody can decide is declined or refused.
 """
 
+from typing import Final
+
 from msgspec.structs import replace
 
-from state.records import Problem, RequestId, RequestRecord, WaitingOn
+from state.records import Problem, RequestId, RequestRecord, ThreadId, WaitingOn
 from termald.core import answers, children, log
 from termald.core.effects import AnswerForm, RequestAnswer, SendAnswer, SendRefusal
 from termald.core.inputs import AnswerRequest, RequestArrived, RequestResolved
 from termald.core.model import Session, with_record
 from termald.core.work import Work
+
+UNCLAIMED_MAX: Final = 64
+"""Threads that nobody here holds and whose requests are kept, and requests of each; more are another front-end's."""
 
 _WAITING: dict[str, WaitingOn] = {
     "command": "approval",
@@ -34,18 +39,43 @@ def arrived(work: Work, request: RequestArrived) -> None:
         _by_rule(work, request)
         return
     if session is None:
-        # Never routed by its turn id (REQ-03). A killed session's thread may still ask: that is declined once (REQ-11).
-        log.raw(work, None, request.method, request.params_json, request.turn)
-        if request.decline_json is not None:
-            _send(work, request.rpc_id_json, "result", request.decline_json)
-        else:
-            _refuse(work, request, f"no session holds thread {request.thread}")
+        # Never routed by its turn id (REQ-03).
+        _unclaimed(work, request, request.thread)
         return
     known = work.state.requests_by_rpc.get((request.link.runtime_id, request.rpc_id_json))
     if known is not None:
         _again(work, session, work.state.requests[known])
         return
     _open(work, session, request)
+
+
+def _unclaimed(work: Work, request: RequestArrived, thread: ThreadId) -> None:
+    log.raw(work, None, request.method, request.params_json, request.turn)
+    if children.was_ours(work, thread):
+        # A killed session's thread, or its child, may still ask: that is declined once (REQ-11).
+        assert request.decline_json is not None, "each kind of card has something that says no"
+        _send(work, request.rpc_id_json, "result", request.decline_json)
+        return
+    # Sub-agents ask every connection, other front-ends' as well: to answer for a thread that is not ours would take the
+    # decision from whoever it belongs to. It waits for the call that names it as a child of ours (EVENT-12).
+    kept = work.state.unclaimed.get(thread) or ()
+    if len(kept) < UNCLAIMED_MAX and (kept or len(work.state.unclaimed) < UNCLAIMED_MAX):
+        work.state.unclaimed.put(thread, (*kept, request))
+
+
+def claimed(work: Work, thread: ThreadId) -> None:
+    """The thread is a child of a session of ours: ask what it asked before that was known."""
+    for request in work.state.unclaimed.drop(thread) or ():
+        arrived(work, request)
+
+
+def resolved_elsewhere(work: Work, notice: RequestResolved) -> None:
+    """A request that nobody here claimed was answered by whoever it belongs to."""
+    left = tuple(one for one in work.state.unclaimed.get(notice.thread) or () if one.rpc_id_json != notice.rpc_id_json)
+    if left:
+        work.state.unclaimed.put(notice.thread, left)
+    else:
+        work.state.unclaimed.drop(notice.thread)
 
 
 def _open(work: Work, session: Session, request: RequestArrived) -> None:

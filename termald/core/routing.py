@@ -79,8 +79,12 @@ def _hint(work: Work, started: ThreadStarted) -> None:
 def _unrouted(work: Work, notice: ThreadNotice) -> None:
     if isinstance(notice, TurnStarted):
         disposal.turn_known(work, notice.thread, notice.turn)
-    if isinstance(notice, RequestResolved) and (session := children.parent(work, notice.thread)) is not None:
-        requests.resolved(work, session, notice)
+    if isinstance(notice, RequestResolved):
+        session = children.parent(work, notice.thread)
+        if session is not None:
+            requests.resolved(work, session, notice)
+        else:
+            requests.resolved_elsewhere(work, notice)
         return
     if children.told(work, notice) or discovery.told(work, notice) or notice.thread in work.state.disposals:
         return

@@ -235,12 +235,17 @@ def _drop_head(work: Work, session: Session, why: Problem) -> None:
 
 def _thread_unknown(work: Work, session: Session, op: object, why: Problem) -> None:
     assert isinstance(op, OpenKnown)
-    uncertain = session.turn is not None or any(work.prompt(prompt).delivery != "queued" for prompt in session.queue)
-    if uncertain:
+    link = work.state.link.value
+    living = any(link is not None and prompt.sent_to == link.runtime_id for prompt in prompts.uncertain(work, session))
+    if session.turn is not None or living:
         # "Unknown" from a living process right after the first turn was acknowledged means "ask again" (BOOT-07): the
         # rollout follows the answer by 10-25 ms. What became of the turn is settled first; the attachment stays for it.
         looks.at_what_is_uncertain(work, work.put(replace(session, reattach=False)))
         return
+    # Whoever else may have had a prompt is gone, and nothing of the thread is stored: it has none of them.
+    if not absent(work, session):
+        return
+    session = work.state.sessions[session.id]
     if not session.record.history:
         # No user item was ever recorded in it: nothing is lost, so no word of loss (SETUP-20).
         release_thread(work, session, "replaced, empty", ignore=True)
@@ -254,6 +259,19 @@ def _thread_unknown(work: Work, session: Session, op: object, why: Problem) -> N
     session = with_record(session, status="error", attachment=None, paused=True, resume_lost=True, last_error=lost)
     session = work.put(session)
     log.resume_lost(work, session, lost)
+
+
+def absent(work: Work, session: Session) -> bool:
+    """Codex does not have what is uncertain, and nobody can still hold it: it is queued again, or held where the
+    session says so. Return whether the queue may go on (BOOT-05)."""
+    uncertain = prompts.uncertain(work, session)
+    if uncertain and session.record.on_recovery == "hold":
+        hold(work, session, problem("held", "Codex does not have it on record; retry to send it again"))
+        return False
+    for prompt in uncertain:
+        prompts.requeue(work, prompt.id)
+    work.put(replace(session, looks=0))
+    return True
 
 
 def release_thread(work: Work, session: Session, reason: str, *, ignore: bool) -> Session:

@@ -35,7 +35,7 @@ from state.records import (
     TurnId,
     TurnRecord,
 )
-from termald.core.inputs import CallId, ThreadNotice
+from termald.core.inputs import CallId, RequestArrived, ThreadNotice
 from termald.core.limits import Limits
 from termald.core.model import ActiveTurn, Call, Disposal, DisposalStep, Route, Session, is_final
 from termald.core.tables import Cell, Table
@@ -78,6 +78,8 @@ class State:
         self.threads = Table[ThreadId, KnownThread]()
         self.disposals = Table[ThreadId, Disposal]()
         self.idempotency = Table[str, IdempotencyRecord]()
+        self.unclaimed = Table[ThreadId, tuple[RequestArrived, ...]]()
+        """Requests of threads that nobody here holds: another front-end's, or a child's that is not named yet."""
         self.children = Table[ThreadId, Route]()
         self.early = Table[ThreadId, tuple[ThreadNotice, ...]]()
         self.events: list[EventRecord] = []

@@ -52,8 +52,10 @@ def step(state: State, happened: inputs.Input) -> list[Effect]:
 
 
 def _follow_up(work: Work) -> None:
-    while work.bound_now or work.moved:
-        if work.bound_now:
+    while work.claimed or work.bound_now or work.moved:
+        if work.claimed:
+            requests.claimed(work, work.claimed.pop(0))
+        elif work.bound_now:
             session_id, opened = work.bound_now.pop(0)
             routing.replay_early(work, opened.thread)
             session = work.session(session_id)

@@ -197,7 +197,7 @@ def begin(
     active = ActiveTurn(
         record=record, prompts=() if prompt is None else (prompt,), seen_active=seen_active, whole=whole
     )
-    session = with_record(session, status="running", active_turn_id=turn, history=True)
+    session = with_record(session, status="running", active_turn_id=turn)
     operation = session.operation
     if operation is not None and operation.awaits_turn:
         work.disarm("operation", session.id)
@@ -262,8 +262,14 @@ def errored(work: Work, session: Session, notice: TurnErrored) -> None:
 def used(work: Work, session: Session, notice: TurnUsage) -> None:
     """Count one model call. A sample that a resume repeats belongs to a turn that ended, and is not counted again
     (RUNTIME-16). So it is no sign of a turn either: of a thread that was found, the ended turns are not known here."""
+    repeated = notice.total.total == session.tokens_seen
+    session = work.put(replace(session, tokens_seen=notice.total.total))
     if session.turn is None or session.turn.id != notice.turn:
         log.late(work, session, "usage", turn=notice.turn, reason="not the running turn")
+        return
+    if repeated:
+        # Measured: the first of a compaction's samples repeats the last one before it.
+        log.late(work, session, "usage", turn=notice.turn, reason="it was counted")
         return
     found = at_sign(work, session, notice.turn, "usage")
     if found is None or found.turn is None:

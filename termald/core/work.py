@@ -25,7 +25,7 @@ from termald.core.state import State
 class Work:
     """The desk at which one input is decided."""
 
-    __slots__ = ("at_ms", "bound_now", "effects", "moved", "state")
+    __slots__ = ("at_ms", "bound_now", "claimed", "effects", "moved", "state")
 
     def __init__(self, state: State, at_ms: int) -> None:
         self.state = state
@@ -34,6 +34,8 @@ class Work:
         self.moved: dict[SessionId, None] = {}
         """Sessions whose queue may go on; `queue` sees to them before the step ends, so that deciding and going on are
         one step."""
+        self.claimed: list[ThreadId] = []
+        """Children whose parent was learnt in this step; what they asked before is asked now."""
         self.bound_now: list[tuple[SessionId, ThreadOpened]] = []
         """Sessions that were bound in this step; what came early for them is applied before their queue goes on."""
 

@@ -129,6 +129,9 @@ def test_a_failure_keeps_its_variant_and_its_http_status(info: Any, variant: str
         (-32600, "thread 019 is not materialized yet; thread/turns/list is unavailable", None, "no_rollout"),
         (-32601, "list_turns is not supported yet", None, "no_rollout"),
         (-32603, "failed to submit turn input: ActiveTurnNotSteerable { turn_kind: Compact }", None, "overloaded"),
+        (-32603, "rollout at /x/rollout-1.jsonl is empty", None, "no_rollout"),
+        (-32600, "invalid paginated history lineage: missing source rollout", None, "no_rollout"),
+        (-32600, "the provider is gone", {"type": "modelProviderNotConfigured"}, "provider_missing"),
         (-32600, "thread not found: 019", None, "thread_not_found"),
         (-32600, "thread not loaded: 019", None, "thread_not_found"),
         (-32600, "thread 019 already has an active writer", None, "active_writer"),
@@ -181,7 +184,13 @@ def test_offered_decisions_are_kept_as_they_are() -> None:
         }
     )
     assert isinstance(told, ins.RequestArrived)
-    assert [json.loads(decision) for decision in told.decisions] == ["accept", amendment]
+    decisions = [json.loads(decision) for decision in told.decisions]
+    assert decisions[:2] == ["accept", amendment]
+    assert decisions[2:] == [
+        "acceptForSession",
+        "decline",
+        "cancel",
+    ]  # taken by Codex, also where it does not offer them
 
 
 @pytest.mark.parametrize(

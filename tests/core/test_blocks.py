@@ -22,7 +22,7 @@ def story() -> Story:
 
 
 def used(story: Story) -> None:
-    count = Tokens(input=1, output=1, total=2)
+    count = Tokens(input=1, output=1, total=story.tick())
     story.do(
         ins.TurnUsage(
             at_ms=story.tick(), link=story.link, thread=ThreadId("T"), turn=TurnId("t1"), last=count, total=count

@@ -1,6 +1,7 @@
 """Codex asks, and is answered once."""
 
 import pytest
+from msgspec.structs import replace
 from support.story import Story
 
 from state.records import RequestId, SessionId, ThreadId, TurnId
@@ -49,29 +50,58 @@ def test_req_01_ids_of_each_kind_are_told_apart_and_answered_as_they_came(story:
     assert sent == ["0", "1", '"1"', '""']
 
 
-@pytest.mark.parametrize("thread", [None, "unknown"])
-def test_req_02_03_a_request_that_no_session_holds_is_answered_at_once(story: Story, thread: str | None) -> None:
-
-    before = story.live()
+def arrives(story: Story, rpc_id: str, thread: str | None) -> None:
     story.do(
         ins.RequestArrived(
             at_ms=story.tick(),
             link=story.link,
-            rpc_id_json="9",
+            rpc_id_json=rpc_id,
             method="item/commandExecution/requestApproval",
             kind="command",
             thread=None if thread is None else ThreadId(thread),
             turn=TurnId("t1"),  # the live turn's id does not make it ours
             item=None,
             params_json="{}",
+            decisions=('"accept"', '"decline"'),
+            decline_json='{"decision":"decline"}',
         )
     )
+
+
+def test_req_02_a_request_without_a_thread_is_answered_at_once(story: Story) -> None:
+    before = story.live()
+    arrives(story, "9", None)
     assert cards(story) == []
     assert story.live() == before
     (answer,) = story.answered_requests
     assert isinstance(answer, fx.SendRefusal)
     story.request("10")  # control
     assert len(cards(story)) == 1
+
+
+def test_req_03_a_request_of_a_thread_that_nobody_here_holds_is_left_to_whoever_it_belongs_to(story: Story) -> None:
+    """Sub-agents ask every connection: an answer of ours would take another front-end's decision from it."""
+    before = story.live()
+    arrives(story, "9", "unknown")
+    assert cards(story) == []
+    assert story.answered_requests == []
+    assert story.live() == before
+    other = ThreadId("unknown")
+    story.do(ins.RequestResolved(at_ms=story.tick(), link=story.link, thread=other, rpc_id_json="9"))
+    assert len(story.state.unclaimed) == 0
+    story.request("10")  # control
+    assert len(cards(story)) == 1
+
+
+def test_event_12_a_childs_request_is_asked_once_its_parent_is_known(story: Story) -> None:
+    arrives(story, "9", "C")
+    assert cards(story) == []
+    call = story.item_input("t1", "call", "collabAgentToolCall")
+    story.do(replace(call, children=(ThreadId("C"),)))
+    (card,) = cards(story)
+    assert story.store.requests[card].thread_id == "C"
+    decide(story, card)
+    assert [answer.rpc_id_json for answer in story.answered_requests] == ["9"]
 
 
 def test_req_04_the_session_waits_until_all_are_answered(story: Story) -> None:

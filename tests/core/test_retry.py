@@ -19,6 +19,8 @@ def test_turn_05_a_retry_does_not_send_again_what_a_living_process_may_hold() ->
     story.refuse(story.last(fx.OpenKnown), "no_rollout")
     story.ask(lambda t, at: ins.RetrySession(ticket=t, at_ms=at, session=story.session().id))
     assert story.stored("p1").delivery == "sent"
+    story.opened(story.last(fx.OpenKnown))
+    assert story.count(fx.StartTurn) == 1
     story.turns_read(story.seen("t1", "completed", "p1"))
     assert story.deliveries() == {"p1": "done"}
     assert story.count(fx.StartTurn) == 1

@@ -175,8 +175,8 @@ def test_a_steer_in_flight_when_the_link_goes_is_uncertain(story: Story, loss: s
     else:
         story.exited()
         story.up("R2")
-        story.turns_read(story.seen("t1", "interrupted", "p1"))
         story.opened(story.last(fx.OpenKnown))
+        story.turns_read(story.seen("t1", "interrupted", "p1"))
         story.run_turn("t2", "p2")
         assert story.stored("p2").delivery == "done"
     assert ran(story).count("p2") <= 1

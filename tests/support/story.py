@@ -320,7 +320,13 @@ class Story:
         self, turn: str, item: str, type_: str = "agentMessage", thread: str = "T", prompt: str | None = None
     ) -> None:
         """`item/completed`."""
-        self.do(ins.ItemCompleted(**self._item(turn, item, type_, thread, prompt)))
+        self.do(self.item_input(turn, item, type_, thread, prompt))
+
+    def item_input(
+        self, turn: str, item: str, type_: str = "agentMessage", thread: str = "T", prompt: str | None = None
+    ) -> ins.ItemCompleted:
+        """Return `item/completed`, to be delivered by hand."""
+        return ins.ItemCompleted(**self._item(turn, item, type_, thread, prompt))
 
     def _item(self, turn: str, item: str, type_: str, thread: str, prompt: str | None) -> dict[str, Any]:
         return {

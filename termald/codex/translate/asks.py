@@ -15,9 +15,9 @@ _KINDS: Final[dict[str, RequestKind]] = {
     "item/tool/requestUserInput": "userInput",
     "mcpServer/elicitation/request": "elicitation",
 }
-_DEFAULT_DECISIONS: Final = ('"accept"', '"acceptForSession"', '"decline"', '"cancel"')
-"""What Codex takes for a command or a change when it does not say what it offers: the schema's decisions without an
-amendment."""
+_PLAIN_DECISIONS: Final = ('"accept"', '"acceptForSession"', '"decline"', '"cancel"')
+"""What Codex takes for every command and change, also where its own offer leaves some out: under `untrusted` it offers
+no `decline`, and takes it (measured on 0.163 and 0.171)."""
 
 _DECLINE: Final[dict[RequestKind, str]] = {
     "command": '{"decision":"decline"}',
@@ -80,9 +80,8 @@ def ask(link: LinkId, frame: frames.ServerRequest, at_ms: int) -> RequestArrived
 def _decisions(kind: RequestKind | None, place: _Place) -> tuple[str, ...]:
     if kind not in ("command", "fileChange"):
         return ()
-    if place.decisions:
-        return tuple(bytes(decision).decode() for decision in place.decisions)
-    return _DEFAULT_DECISIONS
+    offered = tuple(bytes(decision).decode() for decision in place.decisions or ())
+    return (*offered, *(plain for plain in _PLAIN_DECISIONS if plain not in offered))
 
 
 def _rule(method: str, at_ms: int) -> tuple[str | None, str | None]:

@@ -47,6 +47,8 @@ _TEXTS: Final[tuple[tuple[Refusal, re.Pattern[str]], ...]] = (
     ("no_rollout", re.compile(r"^thread \S+ is not materialized yet")),
     # What a resume without turns, and a read of turns, meet between the first turn's acknowledgement and its rollout.
     ("no_rollout", re.compile(r"^list_turns is not supported yet")),
+    ("no_rollout", re.compile(r"^rollout at .* is empty")),
+    ("no_rollout", re.compile(r"missing source rollout")),
     ("thread_not_found", re.compile(r"^thread not (?:found|loaded): ")),
     ("active_writer", re.compile(r"^thread \S+ already has an active writer")),
     ("archived", re.compile(r"^session \S+ is archived\.")),
@@ -122,6 +124,8 @@ def _meaning(frame: frames.ReplyError) -> Refusal:
         return "overloaded"
     if frame.data is not None and b'"input_too_large"' in bytes(frame.data):
         return "input_too_large"
+    if frame.data is not None and b'"modelProviderNotConfigured"' in bytes(frame.data):
+        return "provider_missing"
     return next((meaning for meaning, text in _TEXTS if text.search(frame.message)), "other")
 
 
