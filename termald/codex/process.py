@@ -10,13 +10,15 @@ The end: TERM asks. With a turn in progress Codex answers the first by refusing 
 their own, so the family is looked for again until nobody is left.
 """
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, ParamSpec, TypeVar
 
 import msgspec
 import trio
@@ -34,6 +36,10 @@ _EMPTY_LOOKS: Final = 2
 # Between two looks at a family that is being killed, and at a process where no descriptor can be waited for.
 _LOOK_PAUSE_S: Final = 0.02
 _POLL_PAUSE_S: Final = 0.2
+_NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ExitReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,23 +166,35 @@ async def end_family(
     Takes `term_s + kill_s` at most. Returns who is still there: nobody, unless the system itself holds a process up.
     """
     # Who descends from the leader can be told only as long as it lives.
-    family = await trio.to_thread.run_sync(family_of, leader, mark)
+    family = await _looked(family_of, leader, mark)
     with trio.move_on_after(term_s):
         with trio.move_on_after(min(_FIRST_TERM_S, term_s)):
-            if send_signal(leader, signal.SIGTERM):
+            if await _looked(send_signal, leader, signal.SIGTERM):
                 await _gone(leader)
-        if send_signal(leader, signal.SIGTERM):
+        if await _looked(send_signal, leader, signal.SIGTERM):
             await _gone(leader)
     with trio.move_on_after(kill_s):
         empty_looks = 0
         while empty_looks < _EMPTY_LOOKS:
-            left = await trio.to_thread.run_sync(_left_of, family, leader, mark)
+            left = await _looked(_left_of, family, leader, mark)
             empty_looks = 0 if left else empty_looks + 1
             family |= left
             for member in left:
-                send_signal(member, signal.SIGKILL)
+                await _looked(send_signal, member, signal.SIGKILL)
             await trio.sleep(_LOOK_PAUSE_S)
-    return _left_of(family, leader, mark)
+    return await _looked(_left_of, family, leader, mark)
+
+
+async def _looked(look: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return what a look at the process table finds, in a thread. Each look takes a descriptor: where none is left it
+    is taken again until there is one, for what becomes of a process is never guessed."""
+    while True:
+        try:
+            return await trio.to_thread.run_sync(partial(look, *args, **kwargs))
+        except OSError as error:
+            if error.errno not in _NO_DESCRIPTOR:
+                raise
+        await trio.sleep(_POLL_PAUSE_S)
 
 
 def _left_of(
@@ -187,16 +205,16 @@ def _left_of(
 
 
 async def _gone(identity: ProcessIdentity) -> None:
-    while is_alive(identity):
+    while await _looked(is_alive, identity):
         if sys.platform != "linux":
             await trio.sleep(_POLL_PAUSE_S)
             continue
         try:
-            descriptor = os.pidfd_open(identity.pid)
+            descriptor = await _looked(os.pidfd_open, identity.pid)
         except ProcessLookupError:
             break
         try:
-            if is_alive(identity):  # nobody can take its place any more
+            if await _looked(is_alive, identity):  # nobody can take its place any more
                 await trio.lowlevel.wait_readable(descriptor)
         finally:
             os.close(descriptor)

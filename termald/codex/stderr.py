@@ -54,12 +54,14 @@ class StderrFile:
             file.write(kept)
 
     def tail(self) -> tuple[str, ...]:
-        """Return the last lines; none where there is no file."""
-        if not self._path.exists():
+        """Return the last lines; none where there is no file, or no descriptor to read it with."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(max(0, self._path.stat().st_size - TAIL_BYTES))
+                return last_lines(file.read(TAIL_BYTES))
+        except OSError:
+            # They are told with the exit. The exit is what matters, and does not wait for them.
             return ()
-        with self._path.open("rb") as file:
-            file.seek(max(0, self._path.stat().st_size - TAIL_BYTES))
-            return last_lines(file.read(TAIL_BYTES))
 
 
 class StderrPipe:
