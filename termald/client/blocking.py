@@ -32,11 +32,13 @@ UNWIND_S: Final = 5.0
 @contextmanager
 def connect(**options: Any) -> Iterator["Termald"]:
     """Find the running daemon and connect. Options and errors: as `termald.client.connect`."""
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(asynchronous_termald.connect(**options)) as termald,
-    ):
-        yield Termald(_Caller(portal), termald)
+    with start_blocking_portal() as portal:
+        try:
+            with portal.wrap_async_context_manager(asynchronous_termald.connect(**options)) as termald:
+                yield Termald(_Caller(portal), termald)
+        finally:
+            # Ctrl-C may have come between the start of a call and the wait for it: such a call is cut, not waited for.
+            portal.call(portal.stop, True)
 
 
 class _Caller:

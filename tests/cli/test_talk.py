@@ -103,14 +103,15 @@ async def test_ctrl_c_leaves_the_turn_running(daemon: Daemon) -> None:
     await daemon.model.wait_held("gate")
     await daemon.wait_event(lambda event: event["kind"] == "prompt/recorded", what="the prompt")
     process.send_signal(signal.SIGINT)
-    with trio.fail_after(DEADLINE_S):
-        assert await process.wait() == Exit.LEFT
     assert process.stderr is not None
-    said = b"".join([piece async for piece in process.stderr])
-    assert b"termald interrupt s1" in said
     assert process.stdout is not None
+    with trio.fail_after(DEADLINE_S):
+        code = await process.wait()
+        said = b"".join([piece async for piece in process.stderr])
     await process.stdout.aclose()
     await process.stderr.aclose()
+    assert code == Exit.LEFT, said.decode()
+    assert b"termald interrupt s1" in said
     assert (await daemon.session("s1"))["status"] == "running"
     daemon.model.release("gate")
     assert (await daemon.wait_done("s1"))[0]["state"] == "normal"
@@ -174,6 +175,8 @@ async def at_terminal(daemon: Daemon, act: Callable[[Terminal], Awaitable[None]]
             return await process.wait()
     finally:
         process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
         os.close(mine)
 
 
