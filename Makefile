@@ -45,6 +45,12 @@ format: $(READY)  ## let ruff lay the code out
 bench: $(READY)  ## first turns through the daemon beside the same driven directly; ratios and memory
 	$(BIN)/python bench/first_turns.py
 
+CYCLES ?= 20
+SEED ?= 1
+.PHONY: crash
+crash: $(READY)  ## kill the daemon, Codex or both under load; CYCLES=100 SEED=1
+	$(BIN)/python tests/crash --cycles $(CYCLES) --seed $(SEED)
+
 .PHONY: protocol
 protocol: $(READY)  ## generate Codex's message types from the installed binary
 	$(BIN)/python -m tools.generate_protocol
