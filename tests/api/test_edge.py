@@ -90,15 +90,10 @@ async def test_what_is_not_there_is_not_found(client: httpx.AsyncClient) -> None
         "/",
         "/api",
         "/schema",
-        "/api/models",
-        "/api/account",
-        "/api/rate-limits",
-        "/api/phantoms",
+        "/api/model",
+        "/api/phantom",
         "/api/sessions/a/revert",
-        "/api/sessions/a/fork",
-        "/api/sessions/a/compact",
-        "/api/sessions/a/archive",
-        "/api/sessions/a/review",
+        "/api/sessions/a/rename",
     ]:
         problem_of(await client.get(path), "not-found")
         problem_of(await client.post(path, json={}), "not-found")
