@@ -19,7 +19,7 @@ from state.records import (
     ThreadId,
     TurnId,
 )
-from termald.core.effects import Op, Send
+from termald.core.effects import DisposeThread, Op, Send, Unsubscribe
 from termald.core.inputs import CallDeadline, CallId, CallRefused, CallRetry, Ticket
 from termald.core.model import Call, Purpose
 from termald.core.refusals import problem
@@ -118,9 +118,18 @@ def pause(work: Work, call: Call) -> None:
 def resume_paused(work: Work, retry: CallRetry) -> None:
     """The pause is over."""
     call = work.state.calls.get(retry.call)
-    if call is not None and not call.tombstone and not call.written and call.id not in work.state.calls_waiting.value:
-        work.state.calls_waiting.value += (call.id,)
-        _fill_window(work)
+    if call is None or call.tombstone or call.written or call.id in work.state.calls_waiting.value:
+        return
+    if _leaves(call.op) and call.thread is not None and call.thread in work.state.routes:
+        # A session has come back to the thread since: leaving it now would leave that one deaf.
+        close_call(work, call)
+        return
+    work.state.calls_waiting.value += (call.id,)
+    _fill_window(work)
+
+
+def _leaves(op: Op) -> bool:
+    return isinstance(op, Unsubscribe) or (isinstance(op, DisposeThread) and op.what == "unsubscribe")
 
 
 def refused(reply: CallRefused, call: Call) -> Failure:

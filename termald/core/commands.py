@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from state.records import SessionId, SessionRecord
-from termald.core import answered, log, prompts, setup, steering
+from termald.core import answered, disposal, log, prompts, setup, steering
 from termald.core.calls import open_call
 from termald.core.effects import (
     Ask,
@@ -96,6 +96,8 @@ def create(work: Work, command: CreateSession) -> None:
         )
     if thread is not None and work.state.ignored.drop(thread) is not None:
         log.thread(work, thread, "unignored", "owned by a session", command.session)
+    if thread is not None:
+        disposal.reclaimed(work, thread)
     session = work.put(Session(record=record))
     work.promise()
     log.session(work, session, "created", origin=record.origin, cwd=record.cwd, title=record.title)

@@ -146,5 +146,6 @@ def _import(work: Work, verdict: ThreadDecided) -> None:
         created_at_ms=thread.created_at_ms or work.at_ms,
         updated_at_ms=thread.updated_at_ms or work.at_ms,
     )
+    disposal.reclaimed(work, thread.thread_id)
     session = work.put(Session(record=record), touch=False)
     log.session(work, session, "created", origin="discovered", cwd=record.cwd, title=record.title)

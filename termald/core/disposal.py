@@ -6,16 +6,22 @@ that was wanted. What Codex answers is noted beside it and changes nothing: the 
 unfinished disposal survives a crash and is taken up with the next link.
 """
 
+from typing import Final
+
 import msgspec
 from msgspec.structs import replace
 
 from state.records import DisposalRecord, IgnoredThread, SessionId, ThreadId, TurnId
 from termald.core import log
-from termald.core.calls import Failure, close_call, entomb, open_call
+from termald.core.calls import Failure, close_call, entomb, open_call, pause
 from termald.core.effects import DisposeThread, KillAnswer, OpenFresh
 from termald.core.inputs import CallId, DisposalDeadline
 from termald.core.model import Call, Disposal, DisposalStep
 from termald.core.work import Work
+
+INTERRUPTS_MAX: Final = 4
+"""How often a turn that is not active yet is asked to end. Doubling from 0.2 s that is some three seconds, and within
+`disposal_ms`; a turn was seen to become active within 24 tries at full speed."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -64,13 +70,22 @@ def proceed(work: Work, thread: ThreadId) -> None:
 
 def step_over(work: Work, call: Call, failure: Failure | None) -> None:
     """A step was answered, or was not: note it and go on."""
-    close_call(work, call)
     disposal = work.state.disposals.get(call.thread) if call.thread is not None else None
+    if failure is not None and failure.refusal == "no_active_turn" and call.retries < INTERRUPTS_MAX:
+        # Upstream: a turn that was accepted and is not active yet cannot be interrupted, and runs on (STOP-15).
+        pause(work, call)
+        return
+    close_call(work, call)
     if disposal is None or disposal.call != call.id:
         return
-    step, *rest = disposal.steps
+    assert isinstance(call.op, DisposeThread)
+    asked = call.op.what
     said = "ok" if failure is None else failure.why.message
-    disposal = replace(disposal, steps=tuple(rest), said=(*disposal.said, (step, said)), call=None)
+    # A turn that became known meanwhile is still to be interrupted: what was answered is not always what comes first
+    # now.
+    over = asked != "interrupt" or call.op.turn == disposal.record.turn_id
+    steps = tuple(step for step in disposal.steps if step != asked) if over else disposal.steps
+    disposal = replace(disposal, steps=steps, said=(*disposal.said, (asked, said)), call=None)
     work.state.disposals.put(disposal.record.thread_id, disposal)
     proceed(work, disposal.record.thread_id)
 
@@ -94,6 +109,18 @@ def turn_settled(work: Work, call: Call) -> None:
     if disposal is not None and disposal.waits_for_turn == call.id:
         work.state.disposals.put(disposal.record.thread_id, replace(disposal, waits_for_turn=None))
         proceed(work, disposal.record.thread_id)
+
+
+def reclaimed(work: Work, thread: ThreadId) -> None:
+    """A session claims a thread that is being let go: nothing more is asked for nobody, least of all to leave it."""
+    disposal = work.state.disposals.get(thread)
+    if disposal is None or disposal.record.done:
+        return
+    asked = work.state.calls.get(disposal.call) if disposal.call is not None else None
+    if asked is not None:
+        entomb(work, asked)
+    said = (*disposal.said, ("thread", "claimed by a session"))
+    _finish(work, replace(disposal, steps=(), said=said, call=None, waits_for_turn=None))
 
 
 def deadline(work: Work, timer: DisposalDeadline) -> None:

@@ -147,7 +147,11 @@ def bind(work: Work, session: Session, call: Call, reply: ThreadOpened) -> None:
         close_intent(work, call.op.tag, "claimed", None, reply.thread)
     if state.ignored.drop(reply.thread) is not None:
         log.thread(work, reply.thread, "unignored", "owned by a session", session.id)
+    disposal.reclaimed(work, reply.thread)
     record = session.record
+    # A queue that a failed setup held goes on with the thread; one that waits for somebody's word, or that a stop
+    # holds, does not.
+    asked = record.last_error is not None and record.last_error.slug in AWAIT_A_WORD
     session = with_record(
         session,
         thread_id=reply.thread,
