@@ -134,7 +134,7 @@ def submit(work: Work, command: SubmitPrompt) -> None:
         steering.replace_all(work, session, prompt.id)
         session = work.state.sessions[session.id]
     if session.record.paused and not session.record.resume_lost:
-        session = work.put(with_record(session, paused=False))
+        session = work.put(replace(with_record(session, paused=False), looks=0))
     work.move_on(session.id)
     answered.give(work, command.ticket, command.idempotency, PromptAnswer(prompt=prompt))
 

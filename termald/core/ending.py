@@ -132,7 +132,11 @@ def tools_over(work: Work, call: Call, failure: Failure | None) -> None:
         return
     if failure is not None:
         log.notice(work, session, failure.why.slug, f"the tool processes may run on: {failure.why.message}")
-    detach(work, session, "stopped")
+    if session.turn is not None or session.outgoing is not None:
+        # Somebody else began a turn on the thread meanwhile; it ends first, and its tools with it.
+        proceed(work, work.put(replace(session, tools=None)))
+    else:
+        detach(work, session, "stopped")
 
 
 def deadline(work: Work, timer: EndingDeadline) -> None:

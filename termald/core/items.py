@@ -91,7 +91,7 @@ def completed(work: Work, session: Session, notice: ItemCompleted) -> None:
 def _late(work: Work, session: Session, notice: ItemCompleted) -> None:
     seq = log.item_completed(work, session, notice.turn, notice.item, notice.item_json, late=True)
     _store(work, session, notice, first_seq=seq, late=True)
-    work.put(_count(session, notice))
+    work.put(_count(_has_history(session), notice))
 
 
 def _store(work: Work, session: Session, notice: ItemCompleted, *, first_seq: Seq, late: bool = False) -> None:

@@ -33,6 +33,11 @@ def at_prompt(work: Work, session: Session, prompt: PromptId) -> None:
     work.arm(("prompt", session.id), timer, _pause_ms(work, session.looks))
 
 
+def unsettled(work: Work, session: Session) -> bool:
+    """Whether something of the session may be in Codex and is not known to be: it is read before anything is done."""
+    return session.turn is not None or any(work.prompt(prompt).delivery != "queued" for prompt in session.queue)
+
+
 def at_what_is_uncertain(work: Work, session: Session) -> None:
     """Look at whichever of the two stands in the way."""
     if session.turn is not None:

@@ -140,8 +140,6 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     requests: tuple[RequestId, ...] = ()
     """Open ones, and answered ones that Codex has not confirmed; oldest first."""
     reading: CallId | None = None
-    idle_seen: bool = False
-    """The thread was last said to be idle: what it does not have recorded now, it will not record any more."""
     reattach: bool = False
     """The link was lost and the process lives: the claimed thread is resumed before anything else."""
     looks: int = 0

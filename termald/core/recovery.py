@@ -53,6 +53,9 @@ from termald.core.work import Work
 LOOKS_MAX: Final = 6
 """Looks at a living process for a prompt that it does not show, before the session is held: two seconds, doubling, is
 about two minutes."""
+LOOKS_SURE: Final = 2
+"""Looks, with a pause before each but the first, after which an idle thread does not have what it does not show. The
+answer to a first turn was seen to precede its record by up to 25 ms; the pauses are seconds."""
 
 
 # --- links and processes ---
@@ -204,7 +207,7 @@ def settle(work: Work, session: Session, cause: str) -> None:
 
 def after_bind(work: Work, session: Session, opened: ThreadOpened) -> None:
     """A thread was bound: what is uncertain about it is read before its queue goes on."""
-    session = work.put(replace(session, reattach=False))
+    session = work.put(replace(session, reattach=False, looks=0))
     unknown = session.turn is not None or opened.status == "active" or head_uncertain(work, session)
     if unknown:
         read_turns(work, session)
@@ -407,8 +410,8 @@ def _follow(work: Work, session: Session, listed: tuple[SeenTurn, ...]) -> Sessi
         elif active.interrupt in ("sent", "acked"):
             looks.at_turn(work, session)
     elif not _listed(listed, active.id):
-        if session.idle_seen and active.settles >= LOOKS_MAX:
-            # Codex is idle and has no such turn: it will not end by itself any more (I7).
+        if active.settles >= LOOKS_MAX:
+            # Looked for often enough, and Codex has no such turn: it will not end by itself any more (I7).
             outcome = failures.Ending(state="error", kind="unknown", message="Codex has no record of the turn")
             return turns.finish(work, session, "error", ending=outcome, reconciled=True)
         looks.at_turn(work, session)
@@ -427,8 +430,15 @@ def _absent(work: Work, session: Session, *, certain: bool) -> None:
         # Its request went over this very link and is not answered: Codex may still take it.
         _wait_or_hold(work, session)
         return
+    if session.turn is not None:
+        # What runs may be what the prompt was written into, and have it yet: its record is read when it has ended.
+        work.put(replace(session, looks=0))
+        return
+    # Of a process that lives one look is no proof: a turn that was accepted is for some milliseconds neither active nor
+    # on record (BOOT-06), and what was written to a lost connection may still be read.
+    looked = session.looks >= LOOKS_SURE
     uncertain = prompts.uncertain(work, session)
-    if certain or link is None or session.idle_seen or all(prompt.sent_to != link.runtime_id for prompt in uncertain):
+    if certain or looked or link is None or all(prompt.sent_to != link.runtime_id for prompt in uncertain):
         setup.absent(work, session)
     else:
         _wait_or_hold(work, session)
@@ -441,9 +451,10 @@ def _wait_or_hold(work: Work, session: Session) -> None:
     if session.looks < LOOKS_MAX:
         looks.at_prompt(work, session, prompt)
         return
-    why = problem("turn-unconfirmed", "Codex neither has the prompt on record nor is gone")
-    if session.outgoing is None and session.turn is None:
-        setup.hold(work, session, why)
-    else:
-        log.notice(work, session, why.slug, why.message, promptId=prompt)
-        looks.at_prompt(work, session, prompt)
+    if session.turn is not None:
+        looks.at_prompt(work, session, prompt)  # it may have joined what runs
+        return
+    # Over a link that took it once it is not written again but by its user's word.
+    session = prompts.take_back_unanswered(work, session)
+    why = "Codex neither answered nor has the prompt on record; retry to look again, and to send it if it is not there"
+    setup.hold(work, session, problem("turn-unconfirmed", why))

@@ -112,9 +112,7 @@ def _status(work: Work, session: Session, notice: ThreadStatusChanged) -> None:
     # A status ends nothing and begins nothing (EVENT-10). Where a turn should have ended with it, its record is read
     # after a while.
     if notice.status == "active":
-        work.put(replace(session, idle_seen=False))
         return
-    session = work.put(replace(session, idle_seen=notice.status != "systemError"))
     if session.turn is not None and session.turn.seen_active:
         looks.at_turn(work, session)
     elif notice.status == "notLoaded":

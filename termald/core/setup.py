@@ -5,6 +5,8 @@ Competing: the reply, its deadline, stop, close, kill, the loss of the link. Who
 the others it is no longer theirs. A thread is bound only from the reply to our own request (`opened`).
 """
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from state.records import CodexAttachment, IntentRecord, IntentState, Problem, ThreadId
@@ -16,6 +18,9 @@ from termald.core.inputs import EndingDeadline, ThreadOpened
 from termald.core.model import Call, Route, Session, Setup, with_record
 from termald.core.refusals import problem
 from termald.core.work import Work
+
+AWAIT_A_WORD: Final = frozenset({"held", "turn-unconfirmed"})
+"""Why a queue is held that only its user may let go on: it is not known whether a prompt of it has run."""
 
 
 def claim(work: Work, session: Session) -> None:
@@ -155,16 +160,17 @@ def bind(work: Work, session: Session, call: Call, reply: ThreadOpened) -> None:
     session = with_record(
         session,
         thread_id=reply.thread,
+        paused=record.paused and (asked or record.ending is not None),
         status="ready" if session.turn is None else "running",
         resume_lost=False,
-        last_error=None,
+        last_error=record.last_error if record.paused and asked else None,
         model=reply.model or record.model,
         model_provider=reply.model_provider or record.model_provider,
         effort=reply.effort or record.effort,
         title=record.title or reply.title,
         history=record.history or any(turn.user_items for turn in reply.turns),
     )
-    session = work.put(replace(session, idle_seen=reply.status == "idle"))
+    session = work.put(session)
     state.routes.put(reply.thread, Route(session=session.id, attachment=attachment))
     work.promise()
     log.session(work, session, "ready", how="start" if isinstance(call.op, OpenFresh) else "resume")
@@ -187,22 +193,26 @@ def failed(work: Work, call: Call, failure: Failure) -> None:
             close_intent(work, call.op.tag, "discarded" if failure.definite else "ignored", failure.why.message)
     if session is None or session.setup is None or session.setup.call != call.id:
         return  # a setup of old: the slot is not its to free (SETUP-10)
-    session = close_setup(work, session)
+    session = close_setup(work, replace(session, reattach=False))
     if isinstance(call.op, OpenKnown):
         work.state.routes.drop(call.op.thread)
     if session.operation is not None:
         work.refuse_with(session.operation.ticket, failure.why)
         session = work.put(replace(session, operation=None))
-    if failure.how == "unwritten":
+    unsettled = looks.unsettled(work, session)
+    if session.record.ending is not None:
+        work.move_on(session.id)  # it was on its way out, and goes on without the thread
+    elif failure.how == "unwritten" and not unsettled:
         _drop_head(work, session, failure.why)
-    elif not failure.definite:
-        hold(work, session, problem("setup-unanswered", failure.why.message))
-    elif isinstance(call.op, OpenFresh):
+    elif failure.how == "refused" and isinstance(call.op, OpenFresh):
         _refuse_all(work, session, failure.why)
     elif failure.refusal in ("no_rollout", "thread_not_found"):
         _thread_unknown(work, session, call.op, failure.why)
     else:
-        hold(work, session, failure.why)
+        hold(work, session, failure.why if failure.definite else problem("setup-unanswered", failure.why.message))
+        if unsettled:
+            # What still runs, or may, is in Codex whether the thread can be resumed or not: its end is read.
+            looks.at_what_is_uncertain(work, work.state.sessions[session.id])
 
 
 def hold(work: Work, session: Session, why: Problem) -> None:

@@ -202,7 +202,7 @@ def begin(
     if operation is not None and operation.awaits_turn:
         work.disarm("operation", session.id)
         operation = None  # this is the turn that it is: from here on the turn keeps the queue back
-    session = work.put(replace(session, turn=active, operation=operation, idle_seen=False))
+    session = work.put(replace(session, turn=active, operation=operation))
     log.turn_started(work, session, turn, ours=record.ours, prompt=prompt)
     return session
 
@@ -375,6 +375,7 @@ def finish(
     log.turn_done(work, session, record.id, failures.done_fields(record, ending))
     session = with_record(
         session,
+        history=session.record.history or state == "normal",
         status="ready" if session.record.attachment is not None else "detached",
         active_turn_id=None,
         waiting_on=None,

@@ -7,9 +7,11 @@ it stays when the rules change.
 import pytest
 from support.story import Story
 
-from state.records import TurnId
+from state.records import ThreadId, TurnId
 from termald.core import effects as fx
+from termald.core import inputs as ins
 from termald.core.disposal import INTERRUPTS_MAX
+from termald.core.recovery import LOOKS_MAX
 
 
 @pytest.fixture
@@ -31,6 +33,14 @@ def running(story: Story) -> None:
 
 def let_go(story: Story) -> list[str]:
     return [sent.op.what for sent in story.sent if isinstance(sent.op, fx.DisposeThread)]
+
+
+def look(story: Story, *turns: ins.SeenTurn, times: int = 2) -> None:
+    """Answer a read, and those that follow it after a pause."""
+    for number in range(times):
+        if number:
+            story.fire("prompt", "s")
+        story.turns_read(*turns)
 
 
 # --- threads that are let go ---
@@ -114,3 +124,188 @@ def test_stop_13_one_that_has_no_turn_any_more_is_not_asked_for_ever(story: Stor
         story.fire("retry", str(sent.call))
     story.refuse(story.last(fx.DisposeThread), "no_active_turn")
     assert let_go(story)[INTERRUPTS_MAX:] == ["interrupt", "end_tools"]
+
+
+# --- a setup that fails while something is uncertain ---
+
+
+@pytest.mark.parametrize("refusal", ["active_writer", "archived", "other"])
+def test_i12_a_turn_is_followed_to_its_end_where_its_thread_cannot_be_resumed(story: Story, refusal: str) -> None:
+    """Its end is on record whether we may resume or not; else its caller waits for ever."""
+    running(story)
+    story.item("t1", "a")
+    story.lost()
+    story.up(connection=2)
+    story.refuse(story.last(fx.OpenKnown), refusal)
+    assert story.session().status == "error"
+    story.fire("turn", "s")
+    story.turns_read(story.seen("t1", "completed", "p1"))
+    assert [event["state"] for event in story.events("turn/done")] == ["normal"]
+    assert story.deliveries() == {"p1": "done"}
+
+
+def test_i5_a_resume_that_cannot_be_written_ends_no_prompt_that_may_have_run(story: Story) -> None:
+    story.lost()
+    story.up(connection=2)
+    resume = story.last(fx.OpenKnown)
+    story.do(ins.CallUnwritten(at_ms=story.tick(), call=resume.call, slug="cwd-missing", message="/work is gone"))
+    assert story.stored("p1").delivery == "sent"
+    story.fire("prompt", "s")
+    story.turns_read(story.seen("t1", "completed", "p1"))
+    assert story.stored("p1").delivery == "done"
+
+
+def test_a_resume_that_cannot_be_written_is_not_written_again_by_itself(story: Story) -> None:
+    """It was, as fast as it failed."""
+    story.run_turn("t1", "p1")
+    story.lost()
+    story.up(connection=2)
+    resume = story.last(fx.OpenKnown)
+    story.do(ins.CallUnwritten(at_ms=story.tick(), call=resume.call, slug="cwd-missing", message="/work is gone"))
+    assert story.count(fx.OpenKnown) == 1
+    story.prompt("p2")  # control: somebody's prompt tries anew
+    assert story.count(fx.OpenKnown) == 2
+
+
+def test_stop_12_a_stop_whose_thread_cannot_be_resumed_is_over_and_answered(story: Story) -> None:
+    running(story)
+    ticket = story.stop()
+    story.lost()
+    story.up(connection=2)
+    story.refuse(story.last(fx.OpenKnown), "no_rollout")
+    assert ticket not in story.answers  # its turn may still say how it ended
+    story.fire("ending", "s")
+    assert isinstance(story.answers[ticket], fx.SessionAnswer)
+    assert story.session().status == "detached"
+
+
+def test_a_queue_that_a_failed_resume_held_goes_on_when_the_thread_is_there_again(story: Story) -> None:
+    running(story)
+    story.prompt("p2")
+    story.lost()
+    story.up(connection=2)
+    story.refuse(story.last(fx.OpenKnown), "active_writer")
+    story.fire("turn", "s")
+    story.turns_read(story.seen("t1", "inProgress", "p1"))
+    story.opened(story.last(fx.OpenKnown), status="active")
+    story.turns_read(story.seen("t1", "completed", "p1"))
+    assert story.stored("p2").delivery == "sent"
+
+
+# --- looking for a prompt ---
+
+
+def test_turn_05_that_its_thread_was_idle_before_it_was_sent_proves_nothing(story: Story) -> None:
+    """What was written to a lost connection may still be read; one look at once was taken for proof."""
+    story.lost()
+    story.up(connection=2)
+    story.opened(story.last(fx.OpenKnown))
+    story.turns_read()
+    assert story.count(fx.StartTurn) == 1
+    story.fire("prompt", "s")
+    story.turns_read(story.seen("t1", "inProgress", "p1"))
+    assert story.stored("p1").delivery == "recorded"
+    assert story.count(fx.StartTurn) == 1
+
+
+def test_boot_06_a_prompt_that_an_idle_thread_still_lacks_after_a_pause_is_sent_again_once(story: Story) -> None:
+    story.reboot(alive="R1")
+    story.up(connection=2, adopted=True)
+    story.opened(story.last(fx.OpenKnown))
+    look(story, times=3)
+    assert story.count(fx.StartTurn) == 2
+    story.run_turn("t1", "p1")
+    assert story.deliveries() == {"p1": "done"}
+
+
+def test_boot_07_looks_go_on_where_the_thread_is_not_known_yet(story: Story) -> None:
+    """The attachment that the reads are made under was given up after the first, and the prompt waited for ever."""
+    story.reboot(alive="R1")
+    story.up(connection=2, adopted=True)
+    story.refuse(story.last(fx.OpenKnown), "no_rollout")
+    story.fire("prompt", "s")
+    story.refuse(story.last(fx.ReadTurns), "no_rollout")
+    story.fire("prompt", "s")
+    story.turns_read(story.seen("t1", "completed", "p1"))
+    assert story.deliveries() == {"p1": "done"}
+    assert story.count(fx.OpenFresh) == 1
+
+
+def test_turn_05_a_prompt_that_is_neither_answered_nor_on_record_is_held_for_a_word(story: Story) -> None:
+    """It was looked for once a minute for ever, and nobody saw why it waited."""
+    story.unanswered(story.last(fx.StartTurn))
+    for _ in range(LOOKS_MAX):
+        story.fire("prompt", "s")
+        story.turns_read()
+    assert ("prompt", "s") not in story.timers
+    assert story.count(fx.StartTurn) == 1
+    error = story.session().last_error
+    assert error is not None
+    assert (story.session().status, error.slug) == ("error", "turn-unconfirmed")
+    story.ask(lambda t, at: ins.RetrySession(ticket=t, at_ms=at, session=story.session().id))
+    look(story, times=3)
+    assert story.count(fx.StartTurn) == 2
+
+
+def test_a_prompt_that_follows_a_held_one_has_it_looked_for_again(story: Story) -> None:
+    story.unanswered(story.last(fx.StartTurn))
+    for _ in range(LOOKS_MAX):
+        story.fire("prompt", "s")
+        story.turns_read()
+    assert ("prompt", "s") not in story.timers
+    story.prompt("p2")
+    story.turns_read(story.seen("t1", "completed", "p1"))
+    assert story.deliveries() == {"p1": "done", "p2": "sent"}
+
+
+def test_turn_16_a_prompt_that_may_have_joined_a_running_turn_is_looked_for_when_that_has_ended(story: Story) -> None:
+    story.lost()
+    story.up(connection=2)
+    story.opened(story.last(fx.OpenKnown), status="active")
+    story.turns_read(story.seen("f", "inProgress"))
+    story.item("f", "a")
+    story.completed("f")
+    assert story.count(fx.StartTurn) == 1
+    story.turns_read(story.seen("f", "completed", "p1"))
+    assert story.deliveries() == {"p1": "done"}
+
+
+# --- what is history ---
+
+
+def test_boot_08_an_acknowledged_turn_alone_is_no_history(story: Story) -> None:
+    """Both died before the user item: nothing is lost, so no word of loss."""
+    story.accepted("t1")
+    story.turn_started("t1")
+    story.exited()
+    story.up("R2")
+    story.refuse(story.last(fx.OpenKnown), "no_rollout")
+    assert story.count(fx.OpenFresh) == 2
+    assert story.events("session/resumeLost") == []
+    assert set(story.store.ignored) == {ThreadId("T")}
+
+
+def test_boot_08_control_an_item_is_history(story: Story) -> None:
+    running(story)
+    story.exited()
+    story.up("R2")
+    story.prompt("p2")
+    story.refuse(story.last(fx.OpenKnown), "no_rollout")
+    assert story.session().resume_lost
+    assert story.count(fx.OpenFresh) == 1
+
+
+# --- endings ---
+
+
+def test_i7_a_turn_that_begins_while_a_stop_ends_the_tools_ends_before_the_session_detaches(story: Story) -> None:
+    story.run_turn("t1", "p1")
+    ticket = story.stop()
+    story.turn_started("f")
+    story.done(story.last(fx.EndTools))
+    assert ticket not in story.answers
+    assert story.count(fx.Interrupt) == 1
+    story.completed("f", "interrupted")
+    story.done(story.last(fx.EndTools))
+    assert story.session().status == "detached"
+    assert isinstance(story.answers[ticket], fx.SessionAnswer)
