@@ -75,7 +75,7 @@ async def pause(turns: int) -> None:
 async def read_until(subscription: Subscription, last: int, *, pace: int = 0) -> list[Frame]:
     """Everything up to and with number `last`."""
     frames: list[Frame] = []
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         while not frames or frames[-1].id < last or "synced" not in [frame.event for frame in frames]:
             frames += await subscription.next_batch()
             await pause(pace)

@@ -146,7 +146,7 @@ async def test_a_write_to_a_peer_that_has_left_raises_a_client_disconnected_each
             await client.send(GET % b"")
             await client.until(b"data: 1")
             await client.stream.aclose()
-            with trio.fail_after(5):
+            with trio.fail_after(30):
                 await done.wait()
     assert [type(error) for error in raised] == [ClientDisconnected, ClientDisconnected]
     assert [entry["event"] for entry in logs] == ["lifespan-raised"]

@@ -122,7 +122,7 @@ async def test_an_event_stream_is_live_and_ends_when_its_reader_leaves() -> None
                 await house.feed.send(event)
                 await client.until(b"data: " + event.encode() + b"\r\n\r\n")
             await client.stream.aclose()
-            with trio.fail_after(5):
+            with trio.fail_after(30):
                 await house.stream_ended.wait()
     assert [entry["event"] for entry in logs] == []
 

@@ -56,7 +56,7 @@ class Script:
 
 
 async def closed_with(websocket: trio_websocket.WebSocketConnection) -> tuple[int, str | None]:
-    with trio.fail_after(5), pytest.raises(trio_websocket.ConnectionClosed) as closed:
+    with trio.fail_after(30), pytest.raises(trio_websocket.ConnectionClosed) as closed:
         while True:
             await websocket.get_message()
     assert closed.value.reason is not None
@@ -201,7 +201,7 @@ async def test_a_peer_that_vanishes_is_an_abnormal_close() -> None:
         await client.send(handshake(*UPGRADE))
         await client.until(b"\r\n\r\n")
         await client.stream.aclose()
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             await script.ended.wait()
     assert script.received == [{"type": "websocket.disconnect", "code": 1006, "reason": ""}]
 
@@ -299,7 +299,7 @@ async def test_a_frame_that_is_none_closes_the_connection(sent: bytes, code: int
                 await client.send(handshake(*UPGRADE) + sent)
                 await client.until(b"\r\n\r\n")
                 assert await client.until_closed() == b""
-            with trio.fail_after(5):
+            with trio.fail_after(30):
                 await script.ended.wait()
     assert {entry["log_level"] for entry in logs} == {"debug"}
     assert script.received[-1]["code"] == code
@@ -417,7 +417,7 @@ async def test_a_cancelled_send_cuts_the_connection() -> None:
         client: RawClient = await server.connect(receive_buffer_bytes=4_096)
         async with client.stream:
             await client.send(handshake(*UPGRADE))
-            with trio.fail_after(5):
+            with trio.fail_after(30):
                 await script.ended.wait()
             with pytest.raises(trio.BrokenResourceError):
                 await client.until_closed()

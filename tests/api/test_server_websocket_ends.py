@@ -63,7 +63,7 @@ async def test_a_goodbye_is_completed_although_the_application_ends_at_once() ->
             assert not server.ended.is_set()
             await client.send(CLOSE)
             assert await client.until_closed() == b""
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             await server.ended.wait()
 
 

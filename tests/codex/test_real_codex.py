@@ -210,7 +210,7 @@ async def test_socket_is_private_and_a_second_server_refuses(codex: Path, tmp_pa
         second_folder = tmp_path / "second"
         second_folder.mkdir()
         async with spawned(codex, second_folder, socket=tmp_path / "s") as second:
-            with trio.fail_after(10):
+            with trio.fail_after(30):
                 await second.wait()
             assert second.report().code == 1
             assert any("already in use" in line for line in second.report().stderr_tail)
@@ -267,7 +267,7 @@ async def test_broken_standard_error_kills_it_at_its_start(codex: Path, tmp_path
         env={**os.environ, "CODEX_HOME": str(tmp_path / "home")},
     )
     os.close(write)
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         assert await process.wait() == 101
 
 
@@ -279,7 +279,7 @@ async def test_term_ends_an_idle_process_and_removes_the_socket(codex: Path, tmp
         async with linked(tmp_path / "s") as link:  # before it listens, a TERM is the death of any program
             await shake_hands(link, "0")
         os.kill(process.identity.pid, signal.SIGTERM)
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             await process.wait()
         assert process.report().code == 0
         assert not (tmp_path / "s").is_symlink()

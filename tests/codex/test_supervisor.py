@@ -170,7 +170,7 @@ async def test_process_that_does_not_accept_us_is_ended(tmp_path: Path, answer: 
 
 async def test_start_that_is_never_answered_is_ended_at_its_deadline(tmp_path: Path) -> None:
     """RUNTIME-09."""
-    limits = type(QUICK)(backoff_first_ms=10, backoff_max_ms=50, start_deadline_ms=1_000, stop_deadline_ms=500)
+    limits = type(QUICK)(backoff_first_ms=10, backoff_max_ms=50, start_deadline_ms=3_000, stop_deadline_ms=500)
     program = install(tmp_path, Script(silent_starts=1))
     async with supervising(program, tmp_path, limits=limits) as ran:
         assert (await ran.ready()).link == link(2)

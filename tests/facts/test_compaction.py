@@ -18,7 +18,7 @@ async def test_a_compaction_takes_no_prompt_until_it_is_over(lab: SocketLab) -> 
     await codex.request("thread/compact/start", {"threadId": thread})
     started = await codex.wait_for("turn/started", since=since)
     turn = started["params"]["turn"]["id"]
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     prompt = {"threadId": thread, "input": [{"type": "text", "text": "again"}], "clientUserMessageId": "p1"}
     refused = await refusal(codex, "turn/start", **prompt)
@@ -38,7 +38,7 @@ async def test_a_compaction_interrupts_the_turn_that_runs(lab: SocketLab) -> Non
     codex, other = await lab.codex.connect(), await lab.codex.connect()
     thread = await codex.start_thread(lab.cwd)
     turn = await codex.start_turn(thread, "@hold gate")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     await other.request("thread/compact/start", {"threadId": thread})
     assert (await codex.finish_turn(thread, turn)).status == "interrupted"

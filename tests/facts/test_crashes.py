@@ -16,7 +16,7 @@ async def test_a_killed_processs_turn_is_interrupted_and_its_thread_idle(lab: So
     codex = await lab.codex.connect()
     thread = await codex.start_thread(lab.cwd)
     turn = await codex.start_turn(thread, "@say whole\n@message\n@say half of\n@hold gate", clientUserMessageId="p1")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     await codex.wait_for("item/completed", lambda params: params["item"]["type"] == "agentMessage")
     await lab.kill()
@@ -122,7 +122,7 @@ async def test_two_processes_on_one_home_do_not_share_a_thread(lab: SocketLab) -
 async def _stop(lab: SocketLab) -> None:
     """End the process in its own good time."""
     lab.codex.process.terminate()
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.codex.process.wait()
 
 

@@ -61,7 +61,7 @@ async def test_a_thread_without_a_turn_is_known_to_its_process_alone(lab: Socket
         assert (await codex.request("thread/list"))["data"] == []
     await owner.vanish()
     turn = await other.start_turn(thread, "@say one\n@hold gate\n@say two")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     await mark(other, thread)
     assert not in_turn(heard(other, thread))

@@ -45,7 +45,7 @@ async def test_news_of_a_thread_goes_to_everybody_and_news_of_a_turn_to_its_subs
     for codex in (joined, stranger):
         await codex.wait_for("thread/started", lambda params: params["thread"]["id"] == thread)
     turn = await owner.start_turn(thread, "@say one\n@hold gate\n@say two")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     await resume(joined, thread)
     lab.model.release("gate")
@@ -92,7 +92,7 @@ async def test_after_unsubscribe_nothing_more_is_told_not_even_a_commands_end(la
     thread = await codex.start_thread(lab.cwd, **FREE)
     script = "@shell wait=250ms while [ ! -e stop ]; do sleep 0.02; done\n@say one\n@hold gate\n@say two"
     await codex.start_turn(thread, script)
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     assert await codex.request("thread/unsubscribe", {"threadId": thread}) == {"status": "unsubscribed"}
     assert await codex.request("thread/unsubscribe", {"threadId": thread}) == {"status": "notSubscribed"}

@@ -35,7 +35,7 @@ async def test_a_thread_that_is_put_away_is_unloaded_first_and_everybody_is_told
     await codex.run_turn(quiet, "hello")
     turn = await codex.start_turn(busy, "@hold gate")
     await codex.wait_for("item/completed", lambda params: params["turnId"] == turn)
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     for thread, expected in (
         (quiet, ["notLoaded", told]),

@@ -48,7 +48,7 @@ async def test_a_reader_that_stalls_is_kept_and_loses_nothing(lab: SocketLab) ->
     stalled, other = await lab.codex.connect(), await lab.codex.connect()
     thread = await stalled.start_thread(lab.cwd)
     turn = await stalled.start_turn(thread, "@hold gate\n@deltas 1500 size=2000")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     await resume(other, thread)
     stalled.stall()
@@ -68,7 +68,7 @@ async def test_term_in_a_turn_drains_and_the_second_term_ends(lab: SocketLab) ->
     codex = await lab.codex.connect()
     thread = await codex.start_thread(lab.cwd)
     await codex.start_turn(thread, "@say one\n@hold gate")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     lab.codex.process.terminate()
     await _drains(codex, lab.cwd)
@@ -83,7 +83,7 @@ async def test_term_in_a_turn_drains_and_the_second_term_ends(lab: SocketLab) ->
         assert thread in (await asker.request("thread/loaded/list"))["data"]
     assert lab.codex.process.poll() is None
     lab.codex.process.terminate()
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         assert await lab.codex.process.wait() == 0
         await codex.closed.wait()
     assert not lab.codex.socket.is_symlink()
@@ -95,19 +95,19 @@ async def test_a_draining_process_ends_with_its_last_turn(lab: SocketLab) -> Non
     codex = await lab.codex.connect()
     thread = await codex.start_thread(lab.cwd)
     await codex.start_turn(thread, "@hold gate\n@say two")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     lab.codex.process.terminate()
     await _drains(codex, lab.cwd)
     assert lab.codex.process.poll() is None
     lab.model.release("gate")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         assert await lab.codex.process.wait() == 0
     assert not lab.codex.socket.is_symlink()
 
 
 async def _drains(codex: CodexConnection, cwd: Path) -> None:
     """Wait until the signal has been taken."""
-    with trio.fail_after(10), contextlib.suppress(CodexRefusal):
+    with trio.fail_after(30), contextlib.suppress(CodexRefusal):
         while True:
             await codex.start_thread(cwd)

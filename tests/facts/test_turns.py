@@ -32,7 +32,7 @@ async def test_turn_start_in_a_turn_steers_it_and_says_nothing(lab: SocketLab) -
     codex, other = await lab.codex.connect(), await lab.codex.connect()
     thread = await codex.start_thread(lab.cwd)
     turn = await codex.start_turn(thread, "@say one\n@hold gate", clientUserMessageId="p1")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     assert await other.start_turn(thread, "@say steered", clientUserMessageId="p2") == turn
     ended = await codex.finish_turn(thread, turn)
@@ -50,7 +50,7 @@ async def test_a_steer_joins_the_turn_that_it_names_with_an_id_of_its_own(lab: S
     refused = await refusal(codex, "turn/steer", **steer, expectedTurnId=UNKNOWN)
     assert (refused.message, meaning(refused).refusal) == ("no active turn to steer", "other")
     turn = await codex.start_turn(thread, "@say one\n@hold gate", clientUserMessageId="p1")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     refused = await refusal(codex, "turn/steer", **steer, expectedTurnId=UNKNOWN)
     assert refused.message == f"expected active turn id `{UNKNOWN}` but found `{turn}`"

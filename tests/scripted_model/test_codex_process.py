@@ -73,12 +73,12 @@ async def test_the_block_leaves_no_process_behind(
         assert members(codex.pid)
         thread = await codex.start_thread(cwd, approvalPolicy="never", sandbox="danger-full-access")
         await codex.start_turn(thread, "@shell wait=250ms echo $$ > pid; exec sleep 600\n@hold gate")
-        with trio.fail_after(10):
+        with trio.fail_after(30):
             await model.wait_held("gate")
         tool = int((cwd / "pid").read_text())
         assert is_alive(tool)
     assert members(codex.pid) == []
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         while is_alive(tool):  # noqa: ASYNC110 - the end of a stranger's child cannot be waited for otherwise
             await trio.sleep(0.01)
 

@@ -53,7 +53,7 @@ async def test_ten_thousand_deltas_arrive_whole(lab: Lab) -> None:
 async def test_a_held_answer_goes_on_when_it_is_released(lab: Lab) -> None:
     thread = await lab.thread()
     turn_id = await lab.codex.start_turn(thread, "@say before\n@hold gate\n@say after")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         (held,) = await lab.model.wait_held("gate")
     await lab.codex.wait_for("item/agentMessage/delta")
     assert not any(message["method"] == "turn/completed" for message in lab.codex.messages)
@@ -213,7 +213,7 @@ async def test_headers_carry_rate_limits(lab: Lab) -> None:
 async def test_an_interrupt_ends_a_held_answer(lab: Lab) -> None:
     thread = await lab.thread()
     turn_id = await lab.codex.start_turn(thread, "@say one\n@hold gate\n@say two")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         (held,) = await lab.model.wait_held("gate")
         await lab.codex.wait_for("turn/started")
         await lab.codex.request("turn/interrupt", {"threadId": thread, "turnId": turn_id})
@@ -226,7 +226,7 @@ async def test_an_interrupt_ends_a_held_answer(lab: Lab) -> None:
 async def test_a_steer_gives_up_the_running_answer_and_is_a_script_of_its_own(lab: Lab) -> None:
     thread = await lab.thread()
     turn_id = await lab.codex.start_turn(thread, "@say one\n@hold gate\n@say two")
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         await lab.model.wait_held("gate")
     steer = {"threadId": thread, "expectedTurnId": turn_id, "input": [{"type": "text", "text": "@say steered"}]}
     await lab.codex.request("turn/steer", steer)

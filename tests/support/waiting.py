@@ -5,7 +5,7 @@ from collections.abc import Callable
 import trio
 
 
-async def until(condition: Callable[[], bool], *, deadline_s: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], *, deadline_s: float = 60.0) -> None:
     """Return once the condition holds. Errors: trio.TooSlowError after `deadline_s` of real time."""
     with trio.fail_after(deadline_s):
         while not condition():  # noqa: ASYNC110 - another process, the file system: they set no event of ours
