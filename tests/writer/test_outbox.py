@@ -66,7 +66,7 @@ async def test_a_slow_look_at_a_folder_does_not_let_later_frames_pass(
     outbox.send(interrupt(2))
     outbox.send(fx.SendAnswer(link=LINK, rpc_id_json='"0"', form="decision", answer_json='"accept"'))
     outbox.send(fx.SendRefusal(link=LINK, rpc_id_json="0", message="no"))
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         while len(wire.frames) < 4:
             await trio.lowlevel.checkpoint()
     frames = [frame for _, frame in wire.frames]
@@ -83,7 +83,7 @@ async def test_a_folder_that_is_gone_is_told_and_nothing_is_written(
 ) -> None:
     outbox.send(opening(1, str(tmp_path / "gone")))
     outbox.send(interrupt(2))
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         while not wire.frames:
             await trio.lowlevel.checkpoint()
     (unwritten,) = told
@@ -95,7 +95,7 @@ async def test_a_folder_that_is_gone_is_told_and_nothing_is_written(
 async def test_a_frame_that_is_too_large_is_told(outbox: Outbox, wire: Wire, told: list[Input]) -> None:
     wire.too_large = True
     outbox.send(interrupt(3))
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         while not told:
             await trio.lowlevel.checkpoint()
     (unwritten,) = told
