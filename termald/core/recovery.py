@@ -294,7 +294,7 @@ def _rest(work: Work, session: Session) -> None:
     if session.record.attachment is not None and not work.bound(session) and session.setup is None:
         if session.turn is not None:
             session = work.put(replace(session, reattach=True))
-        elif session.record.status == "connecting":
+        elif session.record.status == "connecting" and not session.looks:  # the next look bears this attachment's stamp
             session = work.put(with_record(session, attachment=None, status="detached"))
     work.move_on(session.id)
 

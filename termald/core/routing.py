@@ -137,7 +137,8 @@ def _unarchived(work: Work, session: Session, notice: ThreadUnarchived) -> None:
 
 
 def _unloaded(work: Work, session: Session) -> None:
-    if session.outgoing is None and session.setup is None and work.bound(session):
+    # What is written and not answered is answered under this attachment, in whatever way.
+    if session.outgoing is None and not session.steering and session.setup is None and work.bound(session):
         turns.unbind(work, session)
         work.move_on(session.id)
 

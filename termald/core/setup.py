@@ -94,16 +94,26 @@ def _open_known(work: Work, session: Session, attachment: CodexAttachment, threa
 
 
 def close_setup(work: Work, session: Session) -> Session:
-    """Free the slot; whoever waits for the pace gets the place."""
+    """Free the slot; before the step is over, whoever waits for the pace gets the place."""
     assert session.setup is not None
-    state = work.state
     session = work.put(replace(session, setup=None))
-    state.setups_open.value -= 1
-    if state.setups_waiting.value:
-        first, *rest = state.setups_waiting.value
-        state.setups_waiting.value = tuple(rest)
-        work.move_on(first)
+    work.state.setups_open.value -= 1
     return session
+
+
+def wake_next(work: Work) -> bool:
+    """Offer a free place to whoever has waited longest, and say whether there was anybody.
+
+    Asked until nobody waits or no place is free: one that was stopped, held or answered meanwhile does not take it, and
+    those behind it must not wait for ever (SETUP-29).
+    """
+    state = work.state
+    if not state.setups_waiting.value or state.setups_open.value >= state.limits.setups_max:
+        return False
+    first, *rest = state.setups_waiting.value
+    state.setups_waiting.value = tuple(rest)
+    work.move_on(first)
+    return True
 
 
 def abandon(work: Work, session: Session) -> Session:

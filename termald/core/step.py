@@ -52,7 +52,7 @@ def step(state: State, happened: inputs.Input) -> list[Effect]:
 
 
 def _follow_up(work: Work) -> None:
-    while work.claimed or work.bound_now or work.moved:
+    while work.claimed or work.bound_now or work.moved or setup.wake_next(work):
         if work.claimed:
             requests.claimed(work, work.claimed.pop(0))
         elif work.bound_now:

@@ -1,0 +1,91 @@
+"""Nobody waits for an answer that no one takes any more, or for a place that no one passes on (I7)."""
+
+import pytest
+from support.story import Story
+
+from state.records import SessionId, ThreadId
+from termald.core import effects as fx
+from termald.core import inputs as ins
+from termald.core.limits import Limits
+
+
+@pytest.fixture
+def story() -> Story:
+    """A session whose prompt was written when its link went; the process lives, and has the thread without a turn."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    story.lost()
+    story.up(connection=2, adopted=True)
+    story.refuse(story.last(fx.OpenKnown), "no_rollout")
+    return story
+
+
+def retry(story: Story) -> None:
+    """Ask for another try."""
+    story.ask(lambda ticket, at: ins.RetrySession(ticket=ticket, at_ms=at, session=SessionId("s")))
+
+
+def test_a_look_at_a_thread_that_cannot_be_resumed_is_followed_by_the_next(story: Story) -> None:
+    """Found by the simulation: the read's own attachment was let go, the timer for the next look bore its stamp, and
+    the session waited for it for ever."""
+    story.fire("prompt", "s")
+    story.refuse(story.last(fx.ReadTurns), "no_rollout")
+    due = story.timers["prompt", "s"]
+    assert isinstance(due, ins.SettlePrompt)
+    assert due.attachment == story.attachment()
+
+
+def test_a_read_under_an_attachment_that_was_given_up_holds_nobody_back(story: Story) -> None:
+    """Found by the simulation: stopped while it was read, the session took no prompt any more, and could not be stopped
+    again either."""
+    story.fire("prompt", "s")
+    read = story.last(fx.ReadTurns)
+    story.stop()
+    story.fire("ending", "s")
+    assert story.session().attachment is None
+    retry(story)
+    reopened = story.last(fx.OpenKnown)
+    story.turns_read(story.seen("t1", "completed", "p1"), sent=read)  # too late: under another attachment
+    assert story.stored("p1").delivery == "sent"
+    story.opened(reopened)
+    story.turns_read(story.seen("t1", "completed", "p1"))
+    assert story.deliveries() == {"p1": "done"}
+
+
+def test_a_thread_that_is_unloaded_under_an_unanswered_steer_keeps_its_attachment_until_the_answer() -> None:
+    """Found by the simulation: the answer bore the stamp of the attachment that was given up, and the prompt stood
+    still as sent."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    story.accepted("t1")
+    story.turn_started("t1")
+    story.prompt("p2", mode="steer")
+    steer = story.last(fx.SteerTurn)
+    story.item("t1", "a")
+    story.completed("t1")
+    story.do(ins.ThreadGone(at_ms=story.tick(), link=story.link, thread=ThreadId("T"), how="closed"))
+    story.refuse(steer, "no_active_turn")
+    assert story.stored("p2").attempts == 2, "it gets a turn of its own"
+    story.run_turn("t2", "p2")
+    assert story.deliveries() == {"p1": "done", "p2": "done"}
+
+
+def test_setup_29_a_place_is_passed_on_by_one_who_no_longer_wants_it() -> None:
+    """Found by the simulation: the first in line had been stopped, and those behind it waited for ever."""
+    story = Story(Limits(setups_max=1))
+    story.up()
+    for name in "abcd":
+        story.create(name)
+        story.prompt(f"p{name}", name)
+    assert story.count(fx.OpenFresh) == 1
+    story.stop("b")
+    story.kill("c")
+    story.opened(story.sent[0], "TA")
+    assert story.last(fx.OpenFresh).op.session.id == "d"  # type: ignore[attr-defined]  # an OpenFresh names its session
+    assert story.count(fx.OpenFresh) == 2
