@@ -23,6 +23,17 @@ def at_turn(work: Work, session: Session) -> None:
     work.arm(("turn", session.id), timer, _pause_ms(work, active.settles))
 
 
+def at_silent_turn(work: Work, session: Session) -> None:
+    """Read what became of a turn that is known by its answer, or by an item, if it does not say that it is active: it
+    may have been dropped before it began, and nobody would ever say so (I7)."""
+    attachment, active = session.record.attachment, session.turn
+    assert active is not None
+    if attachment is None:
+        return
+    timer = SettleTurn(at_ms=0, session=session.id, attachment=attachment, turn=active.id)
+    work.arm(("turn", session.id), timer, work.state.limits.turn_ms)
+
+
 def at_prompt(work: Work, session: Session, prompt: PromptId) -> None:
     """Look for an unconfirmed prompt."""
     attachment = session.record.attachment

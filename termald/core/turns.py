@@ -204,6 +204,8 @@ def begin(
         operation = None  # this is the turn that it is: from here on the turn keeps the queue back
     session = work.put(replace(session, turn=active, operation=operation))
     log.turn_started(work, session, turn, ours=record.ours, prompt=prompt)
+    if not seen_active:
+        looks.at_silent_turn(work, session)
     return session
 
 
@@ -231,6 +233,8 @@ def started(work: Work, session: Session, notice: TurnStarted) -> None:
     found = at_sign(work, session, notice.turn, "turn/started")
     if found is None or found.turn is None:
         return
+    if not found.turn.seen_active:
+        work.disarm("turn", session.id)
     session = work.put(replace(found, turn=replace(found.turn, seen_active=True)))
     if session.outgoing is not None and session.outgoing.interrupt:
         # The answer that ties them has not come. Either this is the prompt's turn, or the prompt will steer it: it is
