@@ -62,8 +62,7 @@ class Request(Answer, frozen=True, kw_only=True):
         return await self._answer(yes_to(self))
 
     async def decline(self) -> "Request":
-        """Refuse it. The turn goes on without, or ends where Codex offers nothing milder than `cancel`. Errors: as
-        `decide`."""
+        """Refuse it; the turn goes on without. Errors: as `decide`."""
         return await self._answer(no_to(self))
 
     async def _answer(self, body: dict[str, Any]) -> "Request":
@@ -99,6 +98,4 @@ def no_to(request: Request) -> dict[str, Any]:
     if request.kind == "userInput":
         params = request.params if isinstance(request.params, dict) else {}
         return {"answers": {str(each.get("id")): {"answers": []} for each in _questions(params)}}
-    # For a command outside the sandbox Codex 0.163 and 0.171 offer `accept` and `cancel`, and no `decline`.
-    offered = [each for each in ("decline", "cancel") if each in request.decisions]
-    return {"decision": offered[0] if offered else "decline"}
+    return {"decision": "decline"}

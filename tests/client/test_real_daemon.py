@@ -94,6 +94,7 @@ async def test_an_approval_is_the_callers_alone(daemon: Daemon, termald: Termald
     assert (daemon.cwd / "made").exists()
     refused = await session.ask("@shell touch never\n@say done", on_request=lambda request: request.decline())
     assert refused.done is not None
+    assert (refused.done.state, refused.text) == ("normal", "done")
     assert not (daemon.cwd / "never").exists()
 
 

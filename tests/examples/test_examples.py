@@ -89,12 +89,12 @@ async def test_an_approval_bot_decides_by_its_policy_and_leaves_the_rest(daemon:
 
         nursery.start_soon(bot)
         await daemon.create("reads", prompt={"input": "@shell escalate=true ls\n@say I looked"})
-        await daemon.create("breaks", prompt={"input": "@shell rm -rf kept\n@say never"})
+        await daemon.create("breaks", prompt={"input": "@shell rm -rf kept\n@say without it"})
         await daemon.create("writes", prompt={"input": "@shell touch new\n@say wrote"})
         (read,) = await daemon.wait_done("reads")
-        (broke,) = await daemon.wait_done("breaks")
+        (broke,) = await daemon.wait_done("breaks")  # refused, the turn goes on without
     assert done[0].returncode == 0, done[0].stderr.decode()
-    assert (read["state"], broke["state"]) == ("normal", "cancelled")
+    assert (read["state"], broke["state"]) == ("normal", "normal")
     (open_one,) = (await daemon.get("/api/requests"))["data"]
     assert open_one["sessionId"] == "writes"
     assert not (daemon.cwd / "new").exists()
