@@ -181,9 +181,13 @@ def retry(work: Work, command: RetrySession) -> None:
         session = setup.release_thread(work, session, "given up by its user", ignore=False)
     if session.queue and setup.is_held_to_be_sent_again(session):
         prompts.requeue(work, session.queue[0])
-    status = "detached" if session.record.status == "error" else session.record.status
-    attachment = None if session.record.status == "error" and not work.bound(session) else session.record.attachment
-    session = with_record(session, paused=False, resume_lost=False, status=status, attachment=attachment)
+    session = with_record(session, paused=False, resume_lost=False)
+    if session.record.status == "error" and session.turn is not None:
+        session = replace(session, reattach=not work.bound(session))  # what runs is followed from a new attachment
+    elif session.record.status == "error":
+        bound = work.bound(session)
+        attachment = session.record.attachment if bound else None
+        session = with_record(session, status="ready" if bound else "detached", attachment=attachment)
     session = work.put(replace(session, looks=0))
     work.promise()
     log.session(work, session, "updated", changed=["paused"])

@@ -239,13 +239,19 @@ def stray_turn(work: Work, call: Call, turn: TurnId) -> None:
     disposal = work.state.disposals.get(call.thread)
     if disposal is not None and not disposal.record.done:
         turn_known(work, call.thread, turn)
-    elif work.state.link.value is not None:
+    else:
+        end_turn(work, call.thread, turn)
+
+
+def end_turn(work: Work, thread: ThreadId, turn: TurnId) -> None:
+    """Ask for the end of a turn that nobody follows. Nobody waits for the answer."""
+    if work.state.link.value is not None:
         open_call(
             work,
             "dispose",
-            DisposeThread(thread=call.thread, what="interrupt", turn=turn),
+            DisposeThread(thread=thread, what="interrupt", turn=turn),
             deadline_ms=work.state.limits.ack_ms,
-            thread=call.thread,
+            thread=thread,
         )
 
 

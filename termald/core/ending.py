@@ -144,8 +144,10 @@ def deadline(work: Work, timer: EndingDeadline) -> None:
     session = work.accept(timer.session, timer.attachment)
     if session is None or session.record.ending is None:
         return
-    session = prompts.take_back_unanswered(work, session)
+    session = setup.abandon(work, prompts.take_back_unanswered(work, session))
     if session.turn is not None:
+        # It may yet become active; then it is to end, though nobody waits for it any more (STOP-10).
+        disposal.end_turn(work, session.turn.record.thread_id, session.turn.id)
         message = "the interrupt was not confirmed in time"
         session = turns.finish(work, session, "cancelled", message=message, reconciled=True)
     detach(work, session, "stopped, unconfirmed")

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from state.records import ItemRecord, Seq
-from termald.core import blocks, children, log, prompts, steering, turns
+from termald.core import blocks, children, log, prompts, setup, steering, turns
 from termald.core.inputs import ItemCompleted, ItemDelta, ItemStarted
 from termald.core.model import Session, with_record
 from termald.core.work import Work
@@ -134,6 +134,7 @@ def _see_prompt(work: Work, session: Session, notice: ItemStarted | ItemComplete
         return
     if prompt in session.queue:
         # It was held as uncertain, and here it is: it will never be sent again.
+        session = setup.lift(session, *setup.AWAIT_A_WORD)
         session = work.put(replace(session, queue=tuple(other for other in session.queue if other != prompt)))
         prompts.mark_recorded(work, session, prompt, notice.turn)
         assert session.turn is not None

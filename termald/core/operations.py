@@ -76,6 +76,8 @@ def _free(work: Work, command: OperateSession | ForkSession) -> Session | None:
     session = work.session(command.session)
     if session is None:
         work.refuse(command.ticket, "unknown-session", f"no session {command.session!r}")
+    elif session.record.status == "closed":
+        work.refuse(command.ticket, "session-closed", f"session {session.id!r} is closed")
     elif session.active or session.record.ending is not None or (session.queue and not session.record.paused):
         # A queue that is held does not run meanwhile: unarchiving a thread is what may let it go on.
         work.refuse(command.ticket, "session-busy", f"session {session.id!r} is busy")
@@ -153,6 +155,9 @@ def forked(work: Work, call: Call, reply: ThreadOpened) -> None:
     operation = session.operation
     assert operation.new_session is not None
     setup.close_intent(work, call.op.tag, "claimed", None, reply.thread)
+    disposal.reclaimed(work, reply.thread)
+    if work.state.ignored.drop(reply.thread) is not None:
+        log.thread(work, reply.thread, "unignored", "owned by a session", operation.new_session)
     parent = session.record
     record = SessionRecord(
         id=operation.new_session,

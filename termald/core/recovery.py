@@ -195,6 +195,7 @@ def settle(work: Work, session: Session, cause: str) -> None:
     if session.record.ending is not None:
         ending.detach(work, session, why.message)
         return
+    session = setup.lift(session, "turn-unconfirmed")  # of a process that is gone it can be known
     session = with_record(session, attachment=None, status="detached", waiting_on=None, last_error=why)
     session = work.put(replace(session, reading=None, tools=None, reattach=False, looks=0))
     work.disarm("prompt", session.id)
@@ -342,6 +343,7 @@ def _found(work: Work, session: Session, prompt: PromptId, seen: SeenTurn) -> Se
     if outgoing is not None and outgoing.prompt == prompt:
         session = work.put(replace(session, outgoing=None, looks=0))
     elif prompt in session.queue and work.prompt(prompt).delivery != "queued":
+        session = setup.lift(session, *setup.AWAIT_A_WORD)
         session = work.put(replace(session, queue=tuple(other for other in session.queue if other != prompt), looks=0))
     else:
         if prompt in work.state.prompts and session.turn is not None and prompt in session.turn.prompts:

@@ -232,6 +232,13 @@ def hold(work: Work, session: Session, why: Problem) -> None:
     log.session_error(work, session, why)
 
 
+def lift(session: Session, *reasons: str) -> Session:
+    """Return the session without its hold, if it was held for one of these reasons: what it waited for has come."""
+    why = session.record.last_error
+    held = session.record.paused and session.record.ending is None and why is not None and why.slug in reasons
+    return with_record(session, paused=False, last_error=None) if held else session
+
+
 def is_held_to_be_sent_again(session: Session) -> bool:
     """Whether its head prompt was looked for, is nowhere, and waits for somebody's word to be sent again. Without that,
     a retry of a prompt whose fate is not known would run it twice (TURN-05)."""

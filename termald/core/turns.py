@@ -377,13 +377,14 @@ def finish(
         if prompt not in uncertain:
             _end_prompt(work, session, prompt, record)
     log.turn_done(work, session, record.id, failures.done_fields(record, ending))
+    held_for = session.record.last_error if session.record.paused else None
     session = with_record(
         session,
         history=session.record.history or state == "normal",
         status="ready" if session.record.attachment is not None else "detached",
         active_turn_id=None,
         waiting_on=None,
-        last_error=problem("turn-failed", ending.message or "the turn failed") if state == "error" else None,
+        last_error=problem("turn-failed", ending.message or "the turn failed") if state == "error" else held_for,
     )
     work.disarm("turn", session.id)
     ended = (*session.ended, record.id)[-ENDED_TURNS_MAX:]

@@ -48,8 +48,8 @@ class Work:
         old = before.record if before is not None else None
         if old is not session.record:
             if old is not None and old.attachment != session.record.attachment:
-                # A read bears the stamp that it was asked under: nobody takes its answer any more.
-                session = replace(session, reading=None)
+                # Reads and looks bear the stamp that they were asked under: nobody takes their answers any more.
+                session = replace(session, reading=None, looks=0)
             if touch:
                 session = replace(session, record=replace(session.record, updated_at_ms=self.at_ms))
             held = old.thread_id if old is not None and old.killed_at_ms is None else None

@@ -7,7 +7,7 @@ it stays when the rules change.
 import pytest
 from support.story import Story
 
-from state.records import ThreadId, TurnId
+from state.records import IgnoredThread, SessionId, ThreadId, TurnId
 from termald.core import effects as fx
 from termald.core import inputs as ins
 from termald.core.disposal import INTERRUPTS_MAX
@@ -309,3 +309,120 @@ def test_i7_a_turn_that_begins_while_a_stop_ends_the_tools_ends_before_the_sessi
     story.done(story.last(fx.EndTools))
     assert story.session().status == "detached"
     assert isinstance(story.answers[ticket], fx.SessionAnswer)
+
+
+def test_stop_10_a_turn_that_was_not_confirmed_in_time_is_still_asked_to_end(story: Story) -> None:
+    """It was not active yet, so that no interrupt was written at all: it ran on, and nobody followed it."""
+    story.accepted("t1")
+    story.stop()
+    story.fire("ending", "s")
+    assert let_go(story) == ["interrupt"]
+    story.refuse(story.last(fx.DisposeThread), "no_active_turn")
+    story.fire("retry", str(story.last(fx.DisposeThread).call))
+    assert let_go(story) == ["interrupt", "interrupt"]
+
+
+def test_i1_a_stop_whose_time_is_over_gives_the_place_of_its_setup_back(story: Story) -> None:
+    running(story)
+    story.stop()
+    story.lost()
+    story.up(connection=2)
+    assert story.live().setup is not None
+    story.fire("ending", "s")
+    assert story.session().status == "detached"
+    assert story.state.setups_open.value == 0
+
+
+# --- holds ---
+
+
+def held(story: Story) -> None:
+    """Let p1 be looked for until its session is held."""
+    story.unanswered(story.last(fx.StartTurn))
+    for _ in range(LOOKS_MAX):
+        story.fire("prompt", "s")
+        story.turns_read()
+    assert story.session().paused
+
+
+def test_runtime_11_a_hold_ends_when_the_prompt_that_it_was_for_is_there_after_all(story: Story) -> None:
+    """The queue behind it stood still for ever, and its session said `ready`."""
+    story.prompt("p2")
+    held(story)
+    story.turn_started("t1")
+    story.user_item("t1", "p1")
+    story.item("t1", "a")
+    story.completed("t1")
+    assert story.deliveries() == {"p1": "done", "p2": "sent"}
+
+
+def test_turn_05_a_hold_ends_with_the_process_that_might_have_had_the_prompt(story: Story) -> None:
+    held(story)
+    story.exited()
+    story.up("R2")
+    story.opened(story.last(fx.OpenKnown))
+    story.turns_read()
+    assert story.count(fx.StartTurn) == 2
+
+
+def test_a_turns_end_does_not_hide_why_the_queue_is_held(story: Story) -> None:
+    running(story)
+    story.prompt("p2")
+    story.lost()
+    story.up(connection=2)
+    story.refuse(story.last(fx.OpenKnown), "active_writer")
+    story.fire("turn", "s")
+    story.turns_read(story.seen("t1", "interrupted", "p1"))
+    error = story.session().last_error
+    assert error is not None
+    assert error.slug == "active-elsewhere"
+    assert story.stored("p2").delivery == "queued"
+
+
+def test_a_retry_under_a_running_turn_attaches_anew_and_keeps_it(story: Story) -> None:
+    running(story)
+    story.lost()
+    story.up(connection=2)
+    story.refuse(story.last(fx.OpenKnown), "other")
+    story.ask(lambda t, at: ins.RetrySession(ticket=t, at_ms=at, session=story.session().id))
+    assert story.count(fx.OpenKnown) == 2
+    assert story.live().turn is not None
+    story.opened(story.last(fx.OpenKnown), status="active")
+    assert story.session().status == "running"
+
+
+def test_a_prompt_is_looked_for_anew_when_its_thread_was_unloaded_between_two_looks(story: Story) -> None:
+    """The next look bore the stamp of the attachment that was given up, and was refused for it."""
+    held(story)
+    story.ask(lambda t, at: ins.RetrySession(ticket=t, at_ms=at, session=story.session().id))
+    story.turns_read()
+    story.do(ins.ThreadGone(at_ms=story.tick(), link=story.link, thread=ThreadId("T"), how="closed"))
+    story.opened(story.last(fx.OpenKnown))
+    look(story, times=3)
+    assert story.count(fx.StartTurn) == 2
+
+
+# --- operations ---
+
+
+def test_an_operation_on_a_closed_session_is_refused(story: Story) -> None:
+    """It was taken, and its caller waited for ever."""
+    story.run_turn("t1", "p1")
+    story.close()
+    story.done(story.last(fx.EndTools))
+    session = story.session().id
+    ticket = story.ask(lambda t, at: ins.OperateSession(ticket=t, at_ms=at, session=session, kind="compact"))
+    assert story.refusal(ticket) == "session-closed"
+
+
+def test_i9_a_fork_that_somebody_ignored_before_it_was_answered_is_its_sessions(story: Story) -> None:
+    story.run_turn("t1", "p1")
+    session = story.session().id
+    new = SessionId("fork")
+    story.ask(lambda t, at: ins.ForkSession(ticket=t, at_ms=at, session=session, new_session=new))
+    entry = IgnoredThread(thread_id=ThreadId("T2"), reason="noise", at_ms=1)
+    story.ask(lambda t, at: ins.IgnoreThread(ticket=t, at_ms=at, entry=entry))
+    sent = story.last(fx.ForkThread)
+    story.do(ins.ThreadOpened(at_ms=story.tick(), link=sent.link, call=sent.call, thread=ThreadId("T2"), status="idle"))
+    assert story.session("fork").thread_id == "T2"
+    assert story.store.ignored == {}
