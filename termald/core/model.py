@@ -94,6 +94,15 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     awaits_turn: bool = False
 
 
+class ToldEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How Codex says that the turn ended, kept while what was missed of it is read. `overtook`: the read that is in
+    flight was asked before, and may not have it."""
+
+    status: str
+    failure: TurnFailure | None
+    overtook: bool
+
+
 class ActiveTurn(msgspec.Struct, frozen=True, kw_only=True):
     """The turn that runs. `seen_active`: Codex said so, hence an interrupt reaches it. `whole`: we heard it from its
     start."""
@@ -112,6 +121,7 @@ class ActiveTurn(msgspec.Struct, frozen=True, kw_only=True):
     seen_active: bool = False
     interrupt: InterruptState = "none"
     whole: bool = True
+    told: ToldEnd | None = None
     output: bool = False
     settles: int = 0
 

@@ -44,9 +44,10 @@ from termald.core.inputs import (
     SettleTurn,
     ShuttingDown,
     ThreadOpened,
+    TurnCompleted,
     TurnsRead,
 )
-from termald.core.model import ActiveTurn, Call, Session, with_record
+from termald.core.model import ActiveTurn, Call, Session, ToldEnd, with_record
 from termald.core.refusals import problem
 from termald.core.work import Work
 
@@ -77,6 +78,8 @@ def link_up(work: Work, up: LinkUp) -> None:
 
 
 def _reattach(work: Work, session: Session) -> None:
+    if session.turn is not None:
+        session = replace(session, turn=replace(session.turn, whole=False))
     if session.record.thread_id is None:
         work.put(with_record(session, attachment=None, status="detached"))
     else:
@@ -184,7 +187,9 @@ def booted(work: Work, boot: Booted) -> None:
 def settle(work: Work, session: Session, cause: str) -> None:
     """The session's process is gone: end its turn, expire its cards, detach it; its queue is kept."""
     why = problem("runtime-exited", f"Codex exited: {cause}")
-    if session.turn is not None:
+    if session.turn is not None and session.turn.told is not None:
+        session = _end_as_told(work, session, session.turn.told)
+    elif session.turn is not None:
         outcome = failures.exited(cause)
         session = turns.finish(work, session, "error", ending=outcome, requeue_unrecorded=True)
     session = prompts.take_back_unanswered(work, session)
@@ -258,6 +263,34 @@ def read_turns(work: Work, session: Session) -> None:
     work.put(replace(session, reading=call))
 
 
+def turn_completed(work: Work, session: Session, notice: TurnCompleted) -> None:
+    """Codex says how the turn ended. Of one that was not heard from its start what was missed is read first, while it
+    can still be told: text whose end was missed would be taken for text that has none (RUNTIME-16)."""
+    active = session.turn
+    if active is None or active.id != notice.turn or active.whole or active.told or notice.status == "inProgress":
+        turns.completed(work, session, notice)
+        return
+    told = ToldEnd(status=notice.status, failure=notice.failure, overtook=session.reading is not None)
+    read_turns(work, work.put(replace(session, turn=replace(active, told=told, seen_active=True))))
+
+
+def _as_told(work: Work, session: Session) -> Session:
+    """End the turn as Codex said it ended, if the read that is over did not."""
+    active = session.turn
+    if active is None or active.told is None:
+        return session
+    if not active.told.overtook:
+        return _end_as_told(work, session, active.told)
+    session = work.put(replace(session, turn=replace(active, told=replace(active.told, overtook=False))))
+    read_turns(work, session)
+    return work.state.sessions[session.id]
+
+
+def _end_as_told(work: Work, session: Session, told: ToldEnd) -> Session:
+    turns.finish_as(work, session, told.status, told.failure)
+    return work.state.sessions[session.id]
+
+
 def settle_turn(work: Work, timer: SettleTurn) -> None:
     """The turn has not said that it ended: see what Codex has on record."""
     session = work.accept(timer.session, timer.attachment)
@@ -284,7 +317,7 @@ def turns_read(work: Work, call: Call, reply: TurnsRead) -> None:
     session = work.put(replace(session, reading=None))
     for turn in reversed(reply.turns):
         session = _apply(work, session, turn)
-    session = _follow(work, session, reply.turns)
+    session = _follow(work, _as_told(work, session), reply.turns)
     _absent(work, session, certain=False)
     _rest(work, work.state.sessions[session.id])
 
@@ -307,6 +340,8 @@ def read_failed(work: Work, call: Call, failure: Failure) -> None:
     if session is None or session.reading != call.id:
         return
     session = work.put(replace(session, reading=None))
+    if session.turn is not None and session.turn.told is not None:
+        session = _end_as_told(work, session, session.turn.told)
     unknown = failure.refusal in ("no_rollout", "thread_not_found")
     if session.turn is not None and (not unknown or session.turn.settles < LOOKS_MAX):
         # "Unknown" is no proof right after a first turn was acknowledged: its rollout follows (BOOT-07).
@@ -404,7 +439,7 @@ def _follow(work: Work, session: Session, listed: tuple[SeenTurn, ...]) -> Sessi
     if session.turn is None and running is not None and running.turn not in session.ended:
         session = turns.begin(work, session, running.turn, seen_active=True, whole=False)
     active = session.turn
-    if active is None:
+    if active is None or active.told is not None:
         return session
     if running is not None and running.turn == active.id:
         if active.interrupt in ("wanted", "unconfirmed"):

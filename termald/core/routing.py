@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from state.records import ThreadId
-from termald.core import children, discovery, disposal, items, log, looks, requests, turns
+from termald.core import children, discovery, disposal, items, log, looks, recovery, requests, turns
 from termald.core.inputs import (
     ItemCompleted,
     ItemDelta,
@@ -155,7 +155,7 @@ HANDLERS: Final[dict[type[ThreadNotice], Callable[[Work, Session, Any], None]]] 
     ThreadUnarchived: _unarchived,
     ThreadRenamed: _renamed,
     TurnStarted: turns.started,
-    TurnCompleted: turns.completed,
+    TurnCompleted: recovery.turn_completed,
     TurnErrored: turns.errored,
     TurnUsage: turns.used,
     TurnNews: turns.news,

@@ -1,6 +1,9 @@
 """The process and the connection, crash and boot: settle once, lose nothing, pretend nothing."""
 
+import json
+
 import pytest
+from msgspec.structs import replace
 from support.story import Story
 
 from state.records import ItemId, LinkId, RuntimeId, SessionId, ThreadId, TurnId
@@ -163,7 +166,7 @@ def test_runtime_15_a_lost_connection_ends_nothing_and_attaches_anew(story: Stor
     assert story.attachment().generation > old.generation
     story.turns_read(story.seen("t1", "inProgress", "p1"))
     story.item("t1", "a")
-    story.completed("t1")
+    story.completed_and_read("t1", "p1")
     assert story.deliveries() == {"p1": "done"}
     assert len(story.events("turn/done")) == 1
 
@@ -206,6 +209,62 @@ def test_boot_01_a_boot_without_the_process_settles_once_and_a_second_adds_nothi
     assert len(story.events()) == count
 
 
+def adopted(story: Story) -> None:
+    """A turn whose text had begun goes on across the daemon's death; it is followed again."""
+    running(story)
+    story.item_started("t1", "a")
+    story.reboot(alive="R1")
+    story.up(connection=2, adopted=True)
+    story.opened(story.last(fx.OpenKnown), status="active")
+    story.turns_read(story.seen("t1", "inProgress", "p1"))
+
+
+def whole_of(story: Story) -> ins.SeenTurn:
+    item = ins.SeenItem(
+        item=ItemId("a"), type="agentMessage", item_json='{"type":"agentMessage","id":"a","text":"all"}'
+    )
+    return replace(story.seen("t1", "completed", "p1"), items=(item,))
+
+
+@pytest.mark.parametrize("order", ["after", "overtook", "still-running"])
+def test_boot_02_text_whose_end_was_missed_is_told_before_the_turn_is_done(story: Story, order: str) -> None:
+    """Its item ended while nobody listened, and the turn once somebody does: only a read still has the text."""
+    if order == "overtook":
+        running(story)
+        story.item_started("t1", "a")
+        story.reboot(alive="R1")
+        story.up(connection=2, adopted=True)
+        story.opened(story.last(fx.OpenKnown), status="active")
+        story.completed("t1")  # the read that was asked before it has the turn as it was then
+        story.turns_read(story.seen("t1", "inProgress", "p1"))
+    else:
+        adopted(story)
+        story.completed("t1")
+    assert story.events("turn/done") == []
+    if order == "still-running":
+        story.turns_read(story.seen("t1", "inProgress", "p1"))  # what was said goes before what was read
+    else:
+        story.turns_read(whole_of(story))
+        assert [event["item"]["text"] for event in story.events("item/completed") if event["itemId"] == "a"] == ["all"]
+        assert story.events("block/reset") == []
+    assert [event["state"] for event in story.events("turn/done")] == ["normal"]
+    assert story.deliveries() == {"p1": "done"}
+
+
+def test_boot_02_a_told_end_stands_though_nothing_can_be_read(story: Story) -> None:
+    adopted(story)
+    story.completed("t1")
+    story.refuse(story.last(fx.ReadTurns), "other")
+    assert [event["state"] for event in story.events("turn/done")] == ["normal"]
+
+
+def test_boot_02_a_told_end_stands_though_the_process_goes(story: Story) -> None:
+    adopted(story)
+    story.completed("t1")
+    story.exited()
+    assert [event["state"] for event in story.events("turn/done")] == ["normal"]
+
+
 def test_boot_02_a_turn_goes_on_across_the_daemons_death(story: Story) -> None:
     running(story)
     old = story.attachment()
@@ -218,7 +277,7 @@ def test_boot_02_a_turn_goes_on_across_the_daemons_death(story: Story) -> None:
     story.turns_read(story.seen("t1", "inProgress", "p1"))
     assert story.session().status == "running"
     story.item("t1", "a")
-    story.completed("t1")
+    story.completed_and_read("t1", "p1")
     assert story.deliveries() == {"p1": "done"}
     assert [event["turnId"] for event in story.events("turn/done")] == ["t1"]
 
@@ -260,7 +319,7 @@ def test_boot_06_an_acked_prompt_is_not_sent_again_while_the_process_may_hold_it
     assert story.count(fx.StartTurn) == 1
     story.user_item("t1", "p1")
     story.item("t1", "a")
-    story.completed("t1")
+    story.completed_and_read("t1", "p1")
     assert story.deliveries() == {"p1": "done"}
 
 
@@ -281,7 +340,7 @@ def test_boot_07_no_rollout_right_after_the_first_turn_means_ask_again(story: St
     story.opened(story.last(fx.OpenKnown), status="active")
     story.turns_read(story.seen("t1", "inProgress", "p1"))
     story.item("t1", "a")
-    story.completed("t1")
+    story.completed_and_read("t1", "p1")
     assert story.deliveries() == {"p1": "done"}
 
 
@@ -307,7 +366,7 @@ def test_boot_17_a_prompt_during_recovery_parks_behind_it(story: Story) -> None:
     story.prompt("p3")
     story.turns_read(story.seen("t1", "inProgress", "p1"))
     story.item("t1", "a")
-    story.completed("t1")
+    story.completed_and_read("t1", "p1")
     story.run_turn("t2", "p2")
     story.run_turn("t3", "p3")
     assert story.deliveries() == {"p1": "done", "p2": "done", "p3": "done"}

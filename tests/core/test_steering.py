@@ -174,7 +174,7 @@ def test_a_steer_in_flight_when_the_link_goes_is_uncertain(story: Story, loss: s
         story.opened(story.last(fx.OpenKnown), status="active")
         story.turns_read(story.seen("t1", "inProgress", "p1", "p2"))
         story.item("t1", "a")
-        story.completed("t1")
+        story.completed_and_read("t1", "p1", "p2")
         assert story.deliveries() == {"p1": "done", "p2": "done"}
     else:
         story.exited()

@@ -83,7 +83,7 @@ def test_turn_04_an_unanswered_prompt_that_is_on_record_is_followed_and_not_sent
     story.turns_read(story.seen("t1", "inProgress", "p1"))
     assert story.stored("p1").delivery == "recorded"
     story.item("t1", "a")
-    story.completed("t1")
+    story.completed_and_read("t1", "p1")
     assert story.deliveries() == {"p1": "done"}
     assert story.count(fx.StartTurn) == 1
 
