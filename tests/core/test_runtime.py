@@ -176,7 +176,8 @@ def test_runtime_16_a_turn_that_ended_meanwhile_is_read_ended_once_and_told_whol
     story.lost()
     story.up(connection=2)
     story.opened(story.last(fx.OpenKnown))
-    item = ins.SeenItem(item=_item("a"), type="agentMessage", item_json='{"id":"a","type":"agentMessage"}')
+    text = json.dumps({"id": "a", "type": "agentMessage", "text": "all"})
+    item = ins.SeenItem(item=ItemId("a"), type="agentMessage", item_json=text)
     seen = ins.SeenTurn(turn=TurnId("t1"), status="completed", items=(item,), user_items=1)
     story.turns_read(seen)
     assert [event["itemId"] for event in story.events("item/completed")][-1] == "a"
