@@ -107,6 +107,8 @@ def proceed(work: Work, session: Session) -> None:
     if session.outgoing is not None or session.turn is not None:
         interrupt_now(work, session)
         return
+    if session.steering:
+        return  # its answer comes under this attachment, or the deadline
     attachment, thread = session.record.attachment, session.record.thread_id
     if attachment is None or thread is None or not work.bound(session) or work.state.link.value is None:
         detach(work, session, "stopped")

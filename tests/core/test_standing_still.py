@@ -89,3 +89,26 @@ def test_setup_29_a_place_is_passed_on_by_one_who_no_longer_wants_it() -> None:
     story.opened(story.sent[0], "TA")
     assert story.last(fx.OpenFresh).op.session.id == "d"  # type: ignore[attr-defined]  # an OpenFresh names its session
     assert story.count(fx.OpenFresh) == 2
+
+
+@pytest.mark.parametrize("ending", ["stop", "close"])
+def test_an_ending_waits_for_the_answer_to_a_steer_whose_turn_has_ended(ending: str) -> None:
+    """Found by the simulation: the session was detached first, and the prompt stood still as sent, also in a closed
+    one."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    story.accepted("t1")
+    story.turn_started("t1")
+    story.prompt("p2", mode="steer")
+    steer = story.last(fx.SteerTurn)
+    asked = story.stop() if ending == "stop" else story.close()
+    story.item("t1", "a")
+    story.completed("t1")
+    assert asked not in story.answers
+    story.refuse(steer, "no_active_turn")
+    story.done(story.last(fx.EndTools))
+    assert asked in story.answers
+    assert story.stored("p2").delivery == ("queued" if ending == "stop" else "cancelled")
