@@ -1,0 +1,58 @@
+"""The whole daemon under everything that may go wrong, by seed. Each run checks I1 to I12 at its end, crashes, boots,
+checks again, and boots once more.
+
+`SEEDS=2000` runs so many seeds, `SEEDS=5000-7000` those; `SEED=4711` runs one and shows what happened. A seed that has
+failed goes into `seeds.txt` and is run for ever.
+"""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from support.sim_run import plan_of, run_and_report
+
+KEPT = Path(__file__).with_name("seeds.txt")
+SHORT = range(8)
+FAILURES_MAX = 10
+
+
+def kept() -> list[int]:
+    """Return the seeds that once failed; what follows a `#` says why."""
+    lines = (line.partition("#")[0].strip() for line in KEPT.read_text().splitlines())
+    return [int(line) for line in lines if line]
+
+
+def asked() -> range | None:
+    """Return the seeds that the environment asks for."""
+    if one := os.environ.get("SEED"):
+        return range(int(one), int(one) + 1)
+    if (many := os.environ.get("SEEDS")) is None:
+        return None
+    first, dash, last = many.partition("-")
+    return range(int(first), int(last) + 1) if dash else range(int(first))
+
+
+@pytest.mark.parametrize("seed", sorted({*SHORT, *kept()}))
+def test_a_seed(seed: int) -> None:
+    failure = run_and_report(seed)
+    assert failure is None, failure
+
+
+@pytest.mark.skipif(asked() is None, reason="set SEEDS=2000 (or SEEDS=5000-7000, or SEED=4711)")
+def test_the_seeds_that_were_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    seeds = asked()
+    assert seeds is not None
+    began, failures = time.monotonic(), []
+    for number, seed in enumerate(seeds, start=1):
+        failure = run_and_report(seed, lines=400 if len(seeds) == 1 else 0)
+        if failure is not None:
+            failures.append(failure)
+            with capsys.disabled():
+                print(f"\nSEED={seed} make races  # {plan_of(seed)}\n{failure}")
+        if len(failures) == FAILURES_MAX:
+            break
+        if number % 100 == 0:
+            with capsys.disabled():
+                print(f"\n{number} seeds, {number / (time.monotonic() - began):.1f} a second", end="")
+    assert not failures, f"{len(failures)} seeds failed"
