@@ -89,8 +89,11 @@ def tie(work: Work, session: Session, outgoing: Outgoing, turn: TurnId) -> None:
     session = work.put(replace(session, outgoing=None))
     work.disarm("prompt", session.id)
     if turn in session.ended:
-        done = session.last_done if session.last_done is not None and session.last_done.id == turn else None
-        _end_prompt(work, session, outgoing.prompt, done)
+        if session.last_done is not None and session.last_done.id == turn:
+            _end_prompt(work, session, outgoing.prompt, session.last_done)
+        else:
+            # It ended before the one that ended last; how, and whether with the prompt, is on record.
+            prompts.insert(work, session, outgoing.prompt)
         work.move_on(session.id)
         return
     active = session.turn
@@ -394,15 +397,14 @@ def finish(
     return session
 
 
-def _end_prompt(work: Work, session: Session, prompt: PromptId, turn: TurnRecord | None) -> None:
-    state = turn.state if turn is not None else "normal"
-    if state in ("normal", "length"):
+def _end_prompt(work: Work, session: Session, prompt: PromptId, turn: TurnRecord) -> None:
+    if turn.state in ("normal", "length"):
         prompts.end(work, session, prompt, "done")
-    elif state == "cancelled":
-        why = (turn.message if turn is not None else None) or "its turn was interrupted"
+    elif turn.state == "cancelled":
+        why = turn.message or "its turn was interrupted"
         prompts.end(work, session, prompt, "cancelled", problem("interrupted", why))
     else:
-        why = (turn.message if turn is not None else None) or "the turn failed"
+        why = turn.message or "the turn failed"
         prompts.end(work, session, prompt, "failed", problem("turn-failed", why))
 
 

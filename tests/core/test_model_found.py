@@ -270,6 +270,18 @@ def test_turn_16_a_prompt_that_may_have_joined_a_running_turn_is_looked_for_when
     assert story.deliveries() == {"p1": "done"}
 
 
+def test_turn_16_an_answer_that_names_a_turn_before_the_last_is_no_proof_that_it_had_the_prompt(story: Story) -> None:
+    """It was said to be done, and had never run: the turn that it had joined was cut before it took it."""
+    start = story.last(fx.StartTurn)
+    for turn in ("f", "g"):
+        story.turn_started(turn)
+        story.completed(turn, "interrupted")
+    story.accepted("f", start)
+    assert story.stored("p1").delivery == "acked"
+    look(story, story.seen("g", "interrupted"), story.seen("f", "interrupted"), times=3)
+    assert story.count(fx.StartTurn) == 2
+
+
 # --- what is history ---
 
 
