@@ -240,7 +240,7 @@ def _remove(work: Work, session: Session) -> tuple[DisposalRecord, bool, CallId 
     """Take the session out of everything, in one commit; return what is left to do in Codex."""
     why = problem("killed", "the session was killed")
     thread = session.record.thread_id
-    loaded = work.bound(session) or (session.setup is not None and session.setup.thread is not None)
+    loaded = session.record.attachment is not None  # also without a link: the process may live, and its turn run on
     waits = session.outgoing.call if session.outgoing is not None else None
     turn = session.turn.id if session.turn is not None else None
     session = requests.decline_all(work, session, why)

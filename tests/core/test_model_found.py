@@ -438,3 +438,13 @@ def test_i9_a_fork_that_somebody_ignored_before_it_was_answered_is_its_sessions(
     story.do(ins.ThreadOpened(at_ms=story.tick(), link=sent.link, call=sent.call, thread=ThreadId("T2"), status="idle"))
     assert story.session("fork").thread_id == "T2"
     assert story.store.ignored == {}
+
+
+def test_stop_16_a_kill_without_a_link_ends_the_turn_over_the_next_one(story: Story) -> None:
+    running(story)
+    story.lost()
+    story.kill()
+    story.up(connection=2)
+    assert let_go(story) == ["interrupt"]
+    story.exited()
+    assert not story.state.disposals  # with the process went what was left to do
