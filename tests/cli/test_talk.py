@@ -212,5 +212,5 @@ async def test_no_is_the_answer_of_whoever_only_presses_return(daemon: Daemon) -
         terminal.type("\n")
         await terminal.wait_for("denied")
 
-    assert await at_terminal(daemon, person, "send", "s1", "@shell touch made\n@say x") == Exit.TURN
+    assert await at_terminal(daemon, person, "send", "s1", "@shell touch made\n@say x") == Exit.OK
     assert not (daemon.cwd / "made").exists()
