@@ -197,6 +197,7 @@ async def test_a_chat_asks_before_anything_is_done_and_ctrl_c_ends_only_the_turn
         await terminal.wait_for("> ")
         terminal.type("/info\n")
         await terminal.wait_for("ready, ")
+        await terminal.wait_for("> ")  # an end of input that is typed before it is asked for is lost
         terminal.type("\x04")
         await terminal.wait_for("go on with: termald chat ")
 
