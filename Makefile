@@ -51,6 +51,16 @@ SEED ?= 1
 crash: $(READY)  ## kill the daemon, Codex or both under load; CYCLES=100 SEED=1
 	$(BIN)/python tests/crash --cycles $(CYCLES) --seed $(SEED)
 
+SECONDS_EACH ?= 600
+.PHONY: races
+races: $(READY)  ## new orders of events on the pure core, judged by the invariants; SECONDS_EACH=600
+	$(BIN)/python tools/races.py --seconds $(SECONDS_EACH)
+
+SEEDS ?= 500
+.PHONY: simulate
+simulate: $(READY)  ## the whole daemon from seeds, over a scripted Codex; SEEDS=2000, SEEDS=5000-7000
+	SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/sim/test_seeds.py
+
 .PHONY: protocol
 protocol: $(READY)  ## generate Codex's message types from the installed binary
 	$(BIN)/python -m tools.generate_protocol

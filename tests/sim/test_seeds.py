@@ -49,7 +49,7 @@ def test_the_seeds_that_were_asked_for(capsys: pytest.CaptureFixture[str]) -> No
         if failure is not None:
             failures.append(failure)
             with capsys.disabled():
-                print(f"\nSEED={seed} make races  # {plan_of(seed)}\n{failure}")
+                print(f"\nSEED={seed} python -m pytest tests/sim/test_seeds.py  # {plan_of(seed)}\n{failure}")
         if len(failures) == FAILURES_MAX:
             break
         if number % 100 == 0:
