@@ -141,6 +141,8 @@ async def _initialize(call: Call) -> Outcome:
 
 async def _start(call: Call) -> Outcome:
     codex, cwd = call.codex, call.cwd
+    if call.params.get("modelProvider", wire.MODEL) != wire.MODEL:
+        raise refused("provider-missing")
     tag = call.params.get("threadSource")
     codex.home.starts += 1
     row = ThreadRow(
@@ -178,6 +180,8 @@ async def _resume(call: Call) -> Outcome:
         raise refused("archived", call.thread)
     if row.writer not in (None, codex.number):
         raise refused("active-writer", call.thread)
+    # Told by a thread that is read from its rollout, and to a client that asks for all of its turns.
+    replays = loaded is None or not call.params.get("excludeTurns", False)
     if loaded is None:
         row.writer = codex.number
         loaded = codex.threads[row.id] = Loaded(row)
@@ -185,10 +189,11 @@ async def _resume(call: Call) -> Outcome:
     if call.connection not in loaded.subscribers:
         loaded.subscribers.append(call.connection)
     resumed = loaded
+    replays = await _misdeed(call, "done:thread/resume") is not None or replays
 
     async def tell() -> None:
-        if row.turns and row.usage != (0, 0, 0):
-            turns.tell_usage(codex, resumed, row.turns[-1], (0, 0, 0), only=call.connection)
+        if replays and row.usage_of:
+            turns.tell_usage(codex, resumed, row.usage_of, only=call.connection)
         codex.tell(resumed, "thread/goal/cleared", {})
         for asked in list(resumed.requests):
             codex.write(call.connection, wire.request(asked.id, asked.method, asked.params))
@@ -223,7 +228,7 @@ async def _steer(call: Call) -> Outcome:
     if turn is None or turn.over:
         raise refused("no-turn-to-steer")
     if turn.row.id != expected:
-        raise wire.mismatch(expected, turn.row.id)
+        raise wire.mismatch(f"`{expected}`", f"`{turn.row.id}`")
     if turn.compacts:
         told = wire.failure("cannot steer a compact turn", {"activeTurnNotSteerable": {"turnKind": "compact"}})
         raise Refusal(-32600, told["message"], told)
@@ -239,6 +244,7 @@ async def _interrupt(call: Call) -> Outcome:
         raise refused("no-active-turn")
     if named != turn.row.id:
         raise wire.mismatch(named, turn.row.id)
+    turns.tell_owed(call.codex, loaded, turn)
 
     async def end() -> None:
         turn.scope.cancel()
@@ -252,7 +258,7 @@ async def _turns_list(call: Call) -> Outcome:
         raise refused("not-loaded", call.thread)
     if not row.stored:
         raise refused("no-turns-yet" if loaded is not None and loaded.turn is not None else "not-materialized", row.id)
-    return Outcome({"data": row.listed(call.params["limit"]), "nextCursor": None, "backwardsCursor": None})
+    return Outcome({"data": row.listed(call.params["limit"]), "nextCursor": None})
 
 
 async def _unsubscribe(call: Call) -> Outcome:
@@ -322,7 +328,7 @@ async def _compact(call: Call) -> Outcome:
     loaded = call.loaded()
 
     async def begin() -> None:
-        await turns.compact(call.codex, loaded)
+        call.codex.nursery.start_soon(turns.compact, call.codex, loaded)
 
     return Outcome({}, begin)
 

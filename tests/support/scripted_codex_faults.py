@@ -25,6 +25,7 @@ MENU: Final[dict[str, tuple[str, ...]]] = {
     # It was carried out, and is to be answered.
     "done": (*ANYWHERE, "lose", "late", "twice", "notices-first", "malformed"),
     "done:thread/start": ("untold", "no-tag", "stored-empty"),
+    "done:thread/resume": ("usage-again",),
     # The turn is acknowledged and not active.
     "gap": (*ANYWHERE, "slow", "vanish"),
     # Its user item is about to be written down; it was.

@@ -49,6 +49,9 @@ class ThreadRow(msgspec.Struct, kw_only=True):
     """The process that has it loaded; no other may."""
     turns: list[TurnRow] = msgspec.field(default_factory=list)
     usage: tuple[int, int, int] = (0, 0, 0)
+    last_usage: tuple[int, int, int] = (0, 0, 0)
+    usage_of: str = ""
+    """The turn of the last model call."""
 
     def object(self, status: Json) -> Json:
         """Return it as the protocol shows it."""

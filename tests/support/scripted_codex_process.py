@@ -43,6 +43,8 @@ class Turn:
         self.scope = trio.CancelScope()
         self.ended = trio.Event()
         self.interrupted_by_answer = False
+        self.owed: tuple[int, int, int] | None = None
+        """What the last model call cost, until it is told: with its tools' end, or when it is interrupted."""
 
     def steer(self, given: tuple[str | None, list[Json]]) -> None:
         """Say something into it: what the model says is cut short, and it answers the new words."""

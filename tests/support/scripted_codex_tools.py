@@ -28,11 +28,13 @@ async def run_command(codex: Process, loaded: Loaded, turn: Turn, command: str) 
     _tell(codex, loaded, turn, "item/started", {"item": wire.command(item_id, command, cwd, status="inProgress")})
     decision = await _decided(codex, loaded, "item/commandExecution/requestApproval", params)
     answer = decision.get("decision") if isinstance(decision, dict) else None
-    if answer == "decline":
-        _finish(codex, loaded, turn, wire.command(item_id, command, cwd, status="declined"))
-        _wait_no_more(codex, loaded)
-        return True
+    if answer in ("decline", "cancel", None):
+        # Told, and not kept in the turn's record.
+        declined = wire.command(item_id, command, cwd, status="declined")
+        _tell(codex, loaded, turn, "item/completed", {"item": declined})
     _wait_no_more(codex, loaded)
+    if answer == "decline":
+        return True
     if answer in ("cancel", None):
         turn.interrupted_by_answer = True
         return False

@@ -14,12 +14,13 @@ from support.scripted_codex_process import Loaded, Process, Turn
 from support.scripted_codex_tools import ask_user, run_command
 from support.scripted_codex_wire import Json
 
-from termald.scripted_model.plan import Ask, Cut, Fail, Hold, ModelCall, NewMessage, Reason, Say, Shell, Usage, Wait
+from termald.scripted_model.plan import Ask, Cut, Fail, Hold, ModelCall, NewMessage, Reason, Say, Shell, Wait
 from termald.scripted_model.script import parse_script
 from termald.scripted_model.stream import default_usage
 
 ATTEMPTS_MAX: Final = 3
 """`stream_max_retries = 2`, as the scripted model's home has it."""
+COMPACTION: Final = (100, 60, 0)
 GAP_S_MAX: Final = 1.0
 """From the acknowledgement of a turn to its activity; the real one was seen to take 25 ms at most."""
 HIGH_DEMAND: Final = "We\u2019re currently experiencing high demand, which may cause temporary errors."
@@ -110,16 +111,26 @@ async def _end(codex: Process, loaded: Loaded, turn: Turn, status: str, failure:
         codex.die(signal="SIGTERM")
 
 
-def tell_usage(
-    codex: Process, loaded: Loaded, row: TurnRow, spent: tuple[int, int, int], *, only: Connection | None = None
-) -> None:
-    """Tell what a model call cost, and all of them so far. `only`: the replay that a resume brings."""
-    told = {"total": wire.tokens(*loaded.row.usage), "last": wire.tokens(*spent), "modelContextWindow": 258_400}
-    params = {"threadId": loaded.row.id, "turnId": row.id, "tokenUsage": told}
+def tell_usage(codex: Process, loaded: Loaded, turn: str, *, only: Connection | None = None) -> None:
+    """Tell what the last model call cost, and all of them so far. `only`: the replay that a resume brings."""
+    total, last = wire.tokens(*loaded.row.usage), wire.tokens(*loaded.row.last_usage)
+    told = {"total": total, "last": last, "modelContextWindow": 258_400}
+    params = {"threadId": loaded.row.id, "turnId": turn, "tokenUsage": told}
     if only is None:
         codex.tell(loaded, "thread/tokenUsage/updated", params)
     else:
         codex.write(only, wire.notification("thread/tokenUsage/updated", params, codex.now_ms()))
+
+
+def tell_owed(codex: Process, loaded: Loaded, turn: Turn) -> None:
+    """Tell what the last model call cost, if that was not told yet."""
+    if turn.owed is None:
+        return
+    spent, turn.owed = turn.owed, None
+    before = loaded.row.usage
+    loaded.row.usage = (before[0] + spent[0], before[1] + spent[1], before[2] + spent[2])
+    loaded.row.last_usage, loaded.row.usage_of = spent, turn.row.id
+    tell_usage(codex, loaded, turn.row.id)
 
 
 async def unload(codex: Process, thread_id: str) -> None:
@@ -149,7 +160,11 @@ async def compact(codex: Process, loaded: Loaded) -> None:
     item = {"type": "contextCompaction", "id": codex.home.mint(ITEM)}
     with turn.scope:
         codex.tell(loaded, "item/started", {"item": item, "turnId": turn.row.id})
-        await codex.pause(loaded.row.cwd, 0.01, 0.2)
+        await codex.pause(loaded.row.cwd, 0.1, 0.4)
+        tell_usage(codex, loaded, turn.row.id)
+        turn.owed = COMPACTION
+        tell_owed(codex, loaded, turn)
+        tell_usage(codex, loaded, turn.row.id)
         turn.row.items.append(item)
         codex.tell(loaded, "item/completed", {"item": item, "turnId": turn.row.id})
     await _end(codex, loaded, turn, "interrupted" if turn.scope.cancelled_caught else "completed", None)
@@ -194,7 +209,7 @@ class _Play:
                 return await self._attempt(call, attempt)
             except _Failed as failed:
                 if self._loaded.row.usage != (0, 0, 0) and self._open is not None:
-                    tell_usage(self._codex, self._loaded, self._turn.row, (0, 0, 0))
+                    tell_usage(self._codex, self._loaded, self._turn.row.id)
                 self._open = None
                 if failed.retried is None or attempt == ATTEMPTS_MAX:
                     raise
@@ -211,8 +226,10 @@ class _Play:
         if self._turn.saying.cancelled_caught:
             self._open = None  # left as it is, and never completed
             return False
-        self._spend(call.usage or default_usage(call))
+        cost = call.usage or default_usage(call)
+        self._turn.owed = (cost.input, cost.output, cost.reasoning)
         used = [await self._use(tool) for tool in tools]
+        tell_owed(self._codex, self._loaded, self._turn)
         return all(used) and not self._turn.inputs
 
     async def _say(self, call: ModelCall, attempt: int) -> list[Shell | Ask]:
@@ -302,12 +319,6 @@ class _Play:
         item = wire.reasoning(item_id, ["".join(step.pieces)])
         self._turn.row.items.append(item)
         self._tell("item/completed", {"item": item})
-
-    def _spend(self, usage: Usage) -> None:
-        spent = (usage.input, usage.output, usage.reasoning)
-        before = self._loaded.row.usage
-        self._loaded.row.usage = (before[0] + spent[0], before[1] + spent[1], before[2] + spent[2])
-        tell_usage(self._codex, self._loaded, self._turn.row, spent)
 
     # --- what it asks ---
 

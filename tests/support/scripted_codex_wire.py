@@ -159,8 +159,6 @@ def opened(thread: Json) -> Json:
         "modelProvider": MODEL,
         "serviceTier": None,
         "cwd": thread["cwd"],
-        "approvalPolicy": "untrusted",
-        "sandbox": {"type": "workspaceWrite", "writableRoots": [], "networkAccess": False},
         "reasoningEffort": None,
     }
 

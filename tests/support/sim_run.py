@@ -43,6 +43,7 @@ WEATHERS: Final[dict[str, Mapping[str, float]]] = {
         "taken:turn/start too-large": 0.02,
     },
     "silence": {"taken ignore": 0.03, "taken late": 0.05, "done lose": 0.05, "done late": 0.05, "done malformed": 0.02},
+    "replays": {"done:thread/resume usage-again": 0.5},
     "gaps": {"gap slow": 0.2, "gap vanish": 0.1},
     "words": {
         "piece retry": 0.02,
