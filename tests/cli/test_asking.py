@@ -183,7 +183,7 @@ class TestDecisions:
             (("approve", "req-1"), {"decision": "accept"}),
             (("approve", "req-1", "--decision", "acceptForSession"), {"decision": "acceptForSession"}),
             (("approve", "req-1", "--decision", '{"a": 1}'), {"decision": {"a": 1}}),
-            (("deny", "req-1"), {"decision": "cancel"}),
+            (("deny", "req-1"), {"decision": "decline"}),
             (("deny", "req-2"), {"answers": {"q1": {"answers": []}, "q2": {"answers": []}}}),
             (("answer", "req-2", "this", "so"), {"answers": {"q1": {"answers": ["this"]}, "q2": {"answers": ["so"]}}}),
             (
