@@ -282,7 +282,7 @@ async def test_a_quiet_websocket_beats_where_scripts_can_see_it(tmp_path: Path, 
 async def test_a_reader_that_stops_reading_loses_its_connection_and_slows_nobody(protocol: str) -> None:
     """EVENT-18. Its events stay in the log, for when it comes back."""
     hub = Hub(cast("EventLog", None), last=Seq(0), ring_events=65_536)
-    limits = ServerLimits(write_deadline_ms=300)
+    limits = ServerLimits(write_deadline_ms=3_000)
     async with running(stream_app(hub), limits=limits, small_buffers=True) as server:
         stuck = await server.connect(receive_buffer_bytes=4_096)
         async with stuck.stream:
