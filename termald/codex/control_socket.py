@@ -104,7 +104,19 @@ async def connect_control_socket(
         raise LinkClosed(f"{path} answered no handshake in {connect_deadline_s:.0f} s") from error
     except OSError as error:
         raise LinkClosed(f"nobody listens at {path}: {error.strerror}") from error
+    except ExceptionGroup as group:
+        # By the order in which trio ends its tasks, `start` gives what its task died of bare, or in a group.
+        closed, rest = group.split(LinkClosed)
+        if closed is None or rest is not None:
+            raise
+        raise LinkClosed("; ".join(_said(closed))) from group
     return ControlSocketLink(stream, connection, faults, write_deadline_s=write_deadline_s)
+
+
+def _said(group: ExceptionGroup[Exception]) -> list[str]:
+    return [
+        text for each in group.exceptions for text in (_said(each) if isinstance(each, ExceptionGroup) else [str(each)])
+    ]
 
 
 async def _keep_reading(
