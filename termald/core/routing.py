@@ -137,8 +137,10 @@ def _unarchived(work: Work, session: Session, notice: ThreadUnarchived) -> None:
 
 
 def _unloaded(work: Work, session: Session) -> None:
-    # What is written and not answered is answered under this attachment, in whatever way.
-    if session.outgoing is None and not session.steering and session.setup is None and work.bound(session):
+    # What is written and not answered is answered under this attachment, in whatever way; and what became of a turn
+    # that is known can be asked under it only.
+    waits = session.outgoing is not None or session.steering or session.turn is not None or session.setup is not None
+    if not waits and work.bound(session):
         turns.unbind(work, session)
         work.move_on(session.id)
 

@@ -3,7 +3,9 @@
 import pytest
 from support.story import Story
 
+from state.records import ThreadId
 from termald.core import effects as fx
+from termald.core import inputs as ins
 
 
 @pytest.fixture
@@ -43,3 +45,21 @@ def test_turn_23_a_turn_that_said_that_it_is_active_may_be_silent_for_ever(story
     story.turn_started("t1")
     assert ("turn", "s") not in story.timers
     assert story.count(fx.ReadTurns) == 0
+
+
+@pytest.mark.parametrize("told", ["notLoaded", "closed"])
+def test_a_thread_that_is_unloaded_under_such_a_turn_does_not_take_the_attachment_with_it(
+    story: Story, told: str
+) -> None:
+    """Found by the simulation: the session was detached with its turn, which nobody could end any more, nor stop."""
+    status = ins.ThreadStatusChanged(at_ms=story.tick(), link=story.link, thread=ThreadId("T"), status="notLoaded")
+    story.do(status)
+    if told == "closed":
+        story.do(ins.ThreadGone(at_ms=story.tick(), link=story.link, thread=ThreadId("T"), how="closed"))
+    else:
+        while story.session().status == "running" and story.count(fx.StartTurn) == 1:
+            story.fire("turn", "s")
+            story.refuse(story.last(fx.ReadTurns), "thread_not_found")
+    assert len(story.events("turn/done")) == 1
+    assert story.deliveries()["p1"] in ("cancelled", "failed")
+    assert story.count(fx.OpenKnown) + story.count(fx.StartTurn) == 2, "the next prompt goes on"
