@@ -65,7 +65,8 @@ def answered(work: Work, call: Call, failure: Failure | None) -> None:
         work.put(replace(session, turn=replace(active, interrupt="wanted")))
         return
     else:
-        session = work.put(replace(session, turn=replace(active, interrupt="unconfirmed")))
+        active = replace(active, interrupt="unconfirmed", runs_instead=failure.active_turn)
+        session = work.put(replace(session, turn=active))
         if failure.refusal not in ("no_active_turn", "turn_mismatch"):
             log.notice(work, session, "turn-unconfirmed", f"the interrupt is unconfirmed: {failure.why.message}")
     looks.at_turn(work, session)

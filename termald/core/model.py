@@ -120,6 +120,8 @@ class ActiveTurn(msgspec.Struct, frozen=True, kw_only=True):
     failure: TurnFailure | None = None
     seen_active: bool = False
     interrupt: InterruptState = "none"
+    runs_instead: TurnId | None = None
+    """The turn that Codex named when it was asked to end this one: that is the one to end (STOP-07)."""
     whole: bool = True
     told: ToldEnd | None = None
     output: bool = False

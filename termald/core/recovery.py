@@ -315,9 +315,13 @@ def turns_read(work: Work, call: Call, reply: TurnsRead) -> None:
     if session is None or session.reading != call.id:
         return
     session = work.put(replace(session, reading=None))
+    instead = session.turn.runs_instead if session.turn is not None else None
     for turn in reversed(reply.turns):
         session = _apply(work, session, turn)
     session = _follow(work, _as_told(work, session), reply.turns)
+    if session.turn is not None and session.turn.id == instead:
+        interrupts.want(work, session)
+        session = work.state.sessions[session.id]
     _absent(work, session, certain=False)
     _rest(work, work.state.sessions[session.id])
 

@@ -1,0 +1,146 @@
+"""STOP, where it is one order more than its room's tests tell."""
+
+import pytest
+from support.story import Story
+
+from state.records import TurnId
+from termald.core import effects as fx
+from termald.core import inputs as ins
+
+
+@pytest.fixture
+def story() -> Story:
+    """A session bound to T whose turn t1 runs."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    story.accepted("t1")
+    story.turn_started("t1")
+    story.user_item("t1", "p1")
+    return story
+
+
+def order(story: Story) -> list[str]:
+    """What was asked of Codex to end things, in order."""
+    kinds = (fx.Interrupt, fx.EndTools, fx.Unsubscribe)
+    return [type(sent.op).__name__ for sent in story.sent if isinstance(sent.op, kinds)]
+
+
+@pytest.mark.parametrize("ack_first", [True, False])
+def test_stop_01_the_answer_and_the_end_in_either_order(story: Story, *, ack_first: bool) -> None:
+    story.prompt("p2")
+    story.interrupt()
+    interrupt = story.last(fx.Interrupt)
+    if ack_first:
+        story.done(interrupt)
+    story.completed("t1", "interrupted")
+    if not ack_first:
+        story.done(interrupt)
+    assert [event["state"] for event in story.events("turn/done")] == ["cancelled"]
+    assert story.deliveries() == {"p1": "cancelled", "p2": "sent"}
+
+
+def test_stop_06_crossed_by_an_end_that_is_told_late(story: Story) -> None:
+    story.item("t1", "a")
+    story.interrupt()
+    story.refuse(story.last(fx.Interrupt), "no_active_turn")
+    story.completed("t1")
+    assert [event["state"] for event in story.events("turn/done")] == ["normal"]
+    assert story.session().last_error is None
+    assert story.session().thread_id == "T"
+
+
+def test_stop_07_the_intention_moves_to_the_turn_that_codex_names(story: Story) -> None:
+    """Ours had ended unheard, and another front-end's runs: it is what the user sees running, and wants ended."""
+    story.interrupt()
+    story.refuse(story.last(fx.Interrupt), "turn_mismatch", active_turn="y")
+    story.fire("turn", "s")
+    story.turns_read(story.seen("y", "inProgress"), story.seen("t1", "completed", "p1"))
+    assert [event["turnId"] for event in story.events("turn/done")] == ["t1"]
+    op = story.last(fx.Interrupt).op
+    assert isinstance(op, fx.Interrupt)
+    assert op.turn == TurnId("y")
+    assert story.count(fx.Interrupt) == 2
+
+
+def test_stop_07_control_a_turn_that_began_after_a_crossed_interrupt_is_left_alone(story: Story) -> None:
+    story.interrupt()
+    story.refuse(story.last(fx.Interrupt), "no_active_turn")
+    story.fire("turn", "s")
+    story.turns_read(story.seen("y", "inProgress"), story.seen("t1", "completed", "p1"))
+    assert story.session().active_turn_id == "y"
+    assert story.count(fx.Interrupt) == 1
+
+
+def test_stop_08_an_unconfirmed_interrupt_is_confirmed_by_a_late_end(story: Story) -> None:
+    story.prompt("p2")
+    story.interrupt()
+    interrupt = story.last(fx.Interrupt)
+    story.unanswered(interrupt)
+    assert story.session().thread_id == "T"
+    story.done(interrupt)  # late, and to nobody
+    assert story.count(fx.StartTurn) == 1
+    story.fire("turn", "s")
+    story.turns_read(story.seen("t1", "interrupted", "p1"))
+    assert len(story.events("turn/done")) == 1
+    assert story.stored("p2").delivery == "sent"
+
+
+def test_stop_08_what_still_runs_after_an_unconfirmed_interrupt_is_interrupted_again(story: Story) -> None:
+    story.interrupt()
+    story.unanswered(story.last(fx.Interrupt))
+    story.fire("turn", "s")
+    story.turns_read(story.seen("t1", "inProgress", "p1"))
+    assert story.count(fx.Interrupt) == 2
+
+
+def test_stop_12_interrupt_and_answer_on_a_dead_session_start_no_process(story: Story) -> None:
+    story.request("1")
+    (request,) = story.store.requests
+    story.exited()
+    written = len(story.sent)
+    interrupt = story.interrupt()
+    stop = story.stop()
+    session = story.session().id
+    answer = story.ask(
+        lambda t, at: ins.AnswerRequest(ticket=t, at_ms=at, session=session, request=request, decision_json='"accept"')
+    )
+    assert story.answers[interrupt] == fx.InterruptAnswer(interrupted=False)
+    assert isinstance(story.answers[stop], fx.SessionAnswer)
+    assert story.refusal(answer) == "request-closed"
+    assert len(story.sent) == written
+    assert story.restarts == 0
+
+
+def test_stop_12_a_close_that_comes_while_stopping_closes(story: Story) -> None:
+    story.prompt("p2")
+    first, second = story.stop(), story.close()
+    story.completed("t1", "interrupted")
+    story.done(story.last(fx.EndTools))
+    assert story.session().status == "closed"
+    assert story.stored("p2").delivery == "cancelled"
+    assert all(isinstance(story.answers[ticket], fx.SessionAnswer) for ticket in (first, second))
+    assert order(story) == ["Interrupt", "EndTools", "Unsubscribe"]
+
+
+def test_stop_17_the_tools_are_ended_before_the_thread_is_left(story: Story) -> None:
+    """Once unsubscribed, a tool's end is not told."""
+    story.interrupt()
+    story.completed("t1", "interrupted")
+    story.kill()
+    while story.state.disposals:
+        story.done(story.last(fx.DisposeThread))
+    left = [sent.op.what for sent in story.sent if isinstance(sent.op, fx.DisposeThread)]
+    assert left == ["end_tools", "unsubscribe"]
+
+
+def test_stop_17_a_bystanders_tools_are_not_touched(story: Story) -> None:
+    story.create("x")
+    story.prompt("px", "x")
+    story.opened(story.last(fx.OpenFresh), "TX")
+    story.kill()
+    while story.state.disposals:
+        story.done(story.last(fx.DisposeThread))
+    assert {sent.op.thread for sent in story.sent if isinstance(sent.op, fx.DisposeThread)} == {"T"}
