@@ -178,6 +178,9 @@ def retry(work: Work, command: RetrySession) -> None:
             message = f"session {session.id!r} has not lost its thread"
             work.refuse(command.ticket, "not-lost", message)
             return
+        if session.active:
+            work.refuse(command.ticket, "session-busy", f"session {session.id!r} is looking for its thread")
+            return
         session = setup.release_thread(work, session, "given up by its user", ignore=False)
     if session.queue and setup.is_held_to_be_sent_again(session):
         prompts.requeue(work, session.queue[0])

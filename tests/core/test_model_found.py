@@ -448,3 +448,20 @@ def test_stop_16_a_kill_without_a_link_ends_the_turn_over_the_next_one(story: St
     assert let_go(story) == ["interrupt"]
     story.exited()
     assert not story.state.disposals  # with the process went what was left to do
+
+
+def test_a_lost_thread_is_not_given_up_while_it_is_looked_for(story: Story) -> None:
+    """It was, under an operation that was attaching: its place was never given back, nor its caller answered."""
+    running(story)
+    story.exited()
+    story.up("R2")
+    story.prompt("p2")
+    story.refuse(story.last(fx.OpenKnown), "no_rollout")
+    session = story.session().id
+    compact = story.ask(lambda t, at: ins.OperateSession(ticket=t, at_ms=at, session=session, kind="compact"))
+    fresh = story.ask(lambda t, at: ins.RetrySession(ticket=t, at_ms=at, session=session, fresh=True))
+    assert story.refusal(fresh) == "session-busy"
+    story.refuse(story.last(fx.OpenKnown), "no_rollout")
+    assert isinstance(story.answers[compact], fx.Refused)
+    story.ask(lambda t, at: ins.RetrySession(ticket=t, at_ms=at, session=session, fresh=True))  # control
+    assert story.count(fx.OpenFresh) == 2
