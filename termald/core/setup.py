@@ -53,6 +53,7 @@ def claim(work: Work, session: Session) -> None:
 def _open_fresh(work: Work, session: Session, attachment: CodexAttachment) -> Session:
     # The intent is committed with a sync before the frame is written: whatever crashes, the thread is found again by
     # its tag (I2).
+    give_up_intents(work, session, "a newer setup was claimed")
     tag = mint_tag(work.state.host.id, session.id, attachment.generation)
     work.state.intents.put(
         tag,
@@ -120,6 +121,7 @@ def abandon(work: Work, session: Session) -> Session:
     """Give up the setup in flight: stop, close, kill or the loss of the link. Its late reply meets a tombstone
     (SETUP-05)."""
     if session.setup is None:
+        give_up_intents(work, session, "its session went on without it")
         return session
     call = work.state.calls.get(session.setup.call)
     if session.setup.thread is not None:
@@ -128,7 +130,20 @@ def abandon(work: Work, session: Session) -> Session:
         if session.setup.tag is not None and not call.written:
             close_intent(work, session.setup.tag, "discarded", "never written")
         entomb(work, call)
+    give_up_intents(work, session, "its session went on without it")
     return close_setup(work, session)
+
+
+def give_up_intents(work: Work, session: Session, reason: str) -> None:
+    """What was being minted for the session is nobody's from here on. Of a thread that only a hint told of there may
+    never be another sign (SETUP-04)."""
+    for tag in work.state.intents:
+        intent = work.state.intents[tag]
+        if intent.session_id != session.id or intent.state != "open" or intent.kind != "start":
+            continue
+        close_intent(work, tag, "ignored", reason)
+        if intent.thread_id is not None and work.state.owner(intent.thread_id) is None:
+            disposal.let_go(work, intent.thread_id, reason, session.id)
 
 
 # --- the reply ---
