@@ -42,7 +42,7 @@ def test_a_stop_that_was_committed_before_the_crash_ends_the_turn_after_it(story
     story.opened(story.last(fx.OpenKnown), status="active")
     story.turns_read(story.seen("t1", "inProgress", "p1"))
     assert story.count(fx.Interrupt) == interrupts + 1
-    story.completed("t1", "interrupted")
+    story.completed_and_read("t1", "p1", status="interrupted")
     story.done(story.last(fx.EndTools))
     assert isinstance(story.answers[again], fx.SessionAnswer)
     assert (story.session().status, story.session().ending) == ("detached", None)
@@ -54,7 +54,7 @@ def test_a_stop_while_the_session_is_attached_anew_still_interrupts_its_turn(sto
     ticket = story.stop()
     story.opened(story.last(fx.OpenKnown), status="active")
     story.turns_read(story.seen("t1", "inProgress", "p1"))
-    story.completed("t1", "interrupted")
+    story.completed_and_read("t1", "p1", status="interrupted")
     story.done(story.last(fx.EndTools))
     assert isinstance(story.answers[ticket], fx.SessionAnswer)
     assert story.count(fx.Interrupt) == 1

@@ -354,10 +354,10 @@ class Story:
             )
         )
 
-    def completed_and_read(self, turn: str, *prompts: str) -> None:
+    def completed_and_read(self, turn: str, *prompts: str, status: Any = "completed") -> None:
         """`turn/completed` of a turn that was not heard whole: what was missed of it is read."""
-        self.completed(turn)
-        self.turns_read(self.seen(turn, "completed", *prompts))
+        self.completed(turn, status)
+        self.turns_read(self.seen(turn, status, *prompts))
 
     def completed(
         self, turn: str, status: Any = "completed", thread: str = "T", failure: ins.TurnFailure | None = None
