@@ -112,3 +112,38 @@ def test_an_ending_waits_for_the_answer_to_a_steer_whose_turn_has_ended(ending: 
     story.done(story.last(fx.EndTools))
     assert asked in story.answers
     assert story.stored("p2").delivery == ("queued" if ending == "stop" else "cancelled")
+
+
+@pytest.mark.parametrize("how", ["unanswered", "malformed"])
+def test_stop_14_a_kill_does_not_wait_for_an_answer_that_is_over(how: str) -> None:
+    """Found by the simulation: the killed thread was never left, nor its turn ended."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    start = story.last(fx.StartTurn)
+    if how == "unanswered":
+        story.unanswered(start)
+    else:
+        story.do(ins.ReplyMalformed(at_ms=story.tick(), link=start.link, call=start.call, reason="no turn"))
+    story.kill()
+    for _ in range(2):
+        story.done(story.last(fx.DisposeThread))
+    (disposal,) = story.store.disposals.values()
+    assert disposal.done
+
+
+def test_stop_15_a_kill_waits_for_an_answer_that_may_still_come() -> None:
+    """The control: unsubscribed now, a turn that begins would run on unseen."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    story.kill()
+    assert story.count(fx.DisposeThread) == 0
+    story.turn_started("t1")
+    op = story.last(fx.DisposeThread).op
+    assert isinstance(op, fx.DisposeThread)
+    assert (op.what, op.turn) == ("interrupt", "t1")
