@@ -242,7 +242,7 @@ def _remove(work: Work, session: Session) -> tuple[DisposalRecord, bool, CallId 
     thread = session.record.thread_id
     loaded = session.record.attachment is not None  # also without a link: the process may live, and its turn run on
     call = work.state.calls.get(session.outgoing.call) if session.outgoing is not None else None
-    # One whose deadline has passed, or whose answer could not be read, is not waited for: nothing would end the waiting.
+    # Not for one whose deadline has passed, or whose answer could not be read: nothing would end the waiting.
     waits = call.id if call is not None and not call.tombstone else None
     turn = session.turn.id if session.turn is not None else None
     session = requests.decline_all(work, session, why)
