@@ -82,6 +82,8 @@ class Connection:
                 await self._filled.wait()
             await self.stalled.wait()
             await self._peer.thawed()
+            if not self.queue:
+                continue  # it has died meanwhile, and left the rest in the wire
             try:
                 await self._deliver(self.queue.popleft())
             except (trio.BrokenResourceError, trio.ClosedResourceError):

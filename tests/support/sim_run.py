@@ -250,6 +250,7 @@ async def _come_to_rest(world: World, people: People) -> None:
     """Let everybody finish; what stands still is set going by those to whom it belongs."""
     restarted = False
     still = 0
+    await trio.sleep(ROUND_S)  # what was asked last may not be accepted yet
     while left := [prompt for prompt in world.rows.prompts.values() if prompt.delivery not in DELIVERY_FINAL]:
         before = sum(prompt.delivery in DELIVERY_FINAL for prompt in world.rows.prompts.values())
         await trio.sleep(ROUND_S)
