@@ -133,3 +133,16 @@ def test_i6_what_is_accepted_was_recorded_first(story: Story) -> None:
     assert synced
     assert [(one.id, one.status) for one in changes.requests] == [(request, "answered")]
     assert replace(changes.requests[0], status="open").answer_json == '"accept"'
+
+
+def test_boot_04_a_decision_that_was_recorded_goes_out_when_codex_asks_again(story: Story) -> None:
+    story.request("0")
+    (request,) = story.store.requests
+    answer(story, request)
+    story.lost()
+    story.up(connection=2)
+    story.opened(story.last(fx.OpenKnown), status="active")
+    story.request("0")
+    assert frames(story) == [("0", '"accept"')] * 2
+    assert len(story.store.requests) == 1
+    assert len(story.events("request/opened")) == 1

@@ -3,6 +3,7 @@
 import pytest
 from support.story import Story
 
+from state.records import TurnId
 from termald.core import effects as fx
 from termald.core import inputs as ins
 from termald.core.limits import Limits
@@ -92,6 +93,21 @@ def test_boot_16_a_planned_stop_starts_nothing_more_and_interrupts_only_where_co
         assert isinstance(sent.op, fx.OpenKnown)
         story.opened(sent, sent.op.thread)
     assert story.count(fx.StartTurn) == 6
+
+
+def test_runtime_04_an_answer_over_an_ended_link_is_nobodys(story: Story) -> None:
+    """Calls are numbered through all links of a daemon, and a frame may come over the wrong one all the same."""
+    story.prompt("p1")
+    old = story.link
+    story.exited()
+    story.up("R2")
+    story.opened(story.last(fx.OpenFresh))
+    before = story.live()
+    pending = story.last(fx.StartTurn)
+    story.do(ins.TurnAccepted(at_ms=story.tick(), link=old, call=pending.call, turn=TurnId("t9")))
+    assert story.live() == before
+    story.accepted("t1", pending)  # control
+    assert story.session().active_turn_id == "t1"
 
 
 def test_runtime_05_a_frame_that_could_not_be_written_for_a_dead_process_touches_nothing_of_the_next(

@@ -46,6 +46,29 @@ def test_turn_01_a_second_notice_of_the_beginning_alters_nothing(story: Story) -
     assert len(story.events()) == events
 
 
+def test_turn_03_nobody_looks_for_a_prompt_that_is_recorded(story: Story) -> None:
+    start = story.last(fx.StartTurn)
+    story.turn_started("t1")
+    story.user_item("t1", "p1")
+    before = story.live()
+    story.unanswered(start)
+    assert story.live() == before
+    assert ("prompt", "s") not in story.timers
+
+
+def test_turn_05_a_later_prompt_does_not_send_an_uncertain_one(story: Story) -> None:
+    """One look has not found it; until the next, whatever else moves the queue must not take it for waiting."""
+    story.lost()
+    story.up(connection=2)
+    story.opened(story.last(fx.OpenKnown))
+    story.turns_read()
+    story.prompt("p2")
+    assert story.count(fx.StartTurn) == 1
+    story.fire("prompt", "s")
+    story.turns_read(story.seen("t1", "completed", "p1"))
+    assert story.deliveries() == {"p1": "done", "p2": "sent"}
+
+
 def test_turn_04_an_unanswered_prompt_is_on_record_in_a_turn_that_has_ended(story: Story) -> None:
     story.prompt("p2")
     story.unanswered(story.last(fx.StartTurn))

@@ -52,6 +52,7 @@ def test_a_thread_that_is_claimed_again_is_not_left_for_the_session_that_is_gone
     killed = story.kill()
     assert let_go(story) == ["interrupt"]
     story.create("heir", thread="T")
+    assert killed in story.answers
     assert isinstance(story.answers[killed], fx.KillAnswer)
     story.done(story.last(fx.DisposeThread))
     story.prompt("p2", "heir")

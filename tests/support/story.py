@@ -134,6 +134,7 @@ class Story:
 
     def fire(self, *key: str) -> None:
         """Let an armed timer come due."""
+        assert key in self.timers, f"{key} is not armed"
         timer = self.timers.pop(key)
         self.now += self.armed[key].after_ms
         self.do(replace(timer, at_ms=self.now))
@@ -236,7 +237,9 @@ class Story:
 
     def last(self, op: type[fx.Op]) -> Sent:
         """Return the newest written request of this kind."""
-        return next(sent for sent in reversed(self.sent) if isinstance(sent.op, op))
+        written = [sent for sent in self.sent if isinstance(sent.op, op)]
+        assert written, f"no {op.__name__} was written"
+        return written[-1]
 
     def count(self, op: type[fx.Op]) -> int:
         """Return how many of this kind were written."""
@@ -408,7 +411,9 @@ class Story:
 
     def live(self, session: str = "s") -> Session:
         """Return the session in memory."""
-        return self.state.sessions[SessionId(session)]
+        found = self.state.sessions.get(SessionId(session))
+        assert found is not None, f"{session} is not in memory"
+        return found
 
     def stored(self, prompt: str) -> PromptRecord:
         """Return the prompt's committed record."""

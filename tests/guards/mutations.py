@@ -1,0 +1,12 @@
+"""All guards: each line that keeps a promise, how it is taken out, and the test that must notice.
+
+`run.py` takes one out at a time. Whoever writes a guard adds it here with its test.
+"""
+
+from typing import Final
+
+from guards.guard import Guard
+from guards.of_endings import OF_ENDINGS
+from guards.of_sessions import OF_SESSIONS
+
+GUARDS: Final[tuple[Guard, ...]] = (*OF_SESSIONS, *OF_ENDINGS)
