@@ -38,7 +38,7 @@ class Checks:
     def codex_agrees(self, daemon: Daemon) -> None:
         """What Codex received: nothing runs twice, or out of order; nothing was minted unasked."""
         for prompt, times in self.codex.recorded.items():
-            assert times == 1, f"I5: {prompt} was run {times} times"
+            assert times <= 1, f"I5: {prompt} was run {times} times"
         latest: dict[SessionId, int] = {}
         for prompt in self.codex.record_order:
             record = daemon.store.prompts[prompt]
@@ -211,7 +211,7 @@ def _told_truly(daemon: Daemon, prompt: PromptRecord) -> None:
     """I5: what its sender was told is what happened."""
     ran = daemon.codex.recorded[prompt.id]
     if prompt.delivery == "done":
-        assert ran == 1, f"I5: {prompt.id} is said to be done and never ran"
+        assert ran == 1 or prompt.id in daemon.codex.forgotten, f"I5: {prompt.id} is said to be done and never ran"
     elif prompt.delivery == "not_delivered" or prompt.attempts == 0:
         assert ran == 0, f"I5: {prompt.id} is said not to have been delivered, and ran"
     elif prompt.error is not None and prompt.error.slug in ("turn-refused", "input-too-large", "taken-back"):

@@ -83,6 +83,8 @@ class Codex:
         self.threads: dict[ThreadId, Thread] = {}
         self.recorded: Counter[PromptId] = Counter()
         self.record_order: list[PromptId] = []
+        self.forgotten: set[PromptId] = set()
+        """Prompts that ran in a thread which somebody deleted: nobody can know of them any more."""
         self.not_interrupted: set[ThreadId] = set()
         """Threads on which Codex refused to end something: what runs there is not our doing."""
         self.decisions: dict[tuple[RuntimeId, str], list[str]] = {}
@@ -443,6 +445,12 @@ class Codex:
         if thread.running is not None:
             thread.running.status = "interrupted"
         thread.deleted, thread.loaded = True, False
+        for turn in thread.turns:
+            for prompt in turn.prompts:
+                if prompt in self.record_order:
+                    self.record_order.remove(prompt)
+                    self.recorded[prompt] -= 1
+                    self.forgotten.add(prompt)
         thread.asks.clear()
         self._say(thread, ins.ThreadGone, how="deleted")
         thread.listeners.clear()
