@@ -68,6 +68,8 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
 
     prompt: PromptId
     call: CallId
+    after: TurnId | None = None
+    """The turn that had ended last when it was written."""
     interrupt: bool = False
 
 

@@ -322,7 +322,10 @@ def turns_read(work: Work, call: Call, reply: TurnsRead) -> None:
     if session.turn is not None and session.turn.id == instead:
         interrupts.want(work, session)
         session = work.state.sessions[session.id]
-    _absent(work, session, certain=False)
+    if session.turn is None and any(_runs_on(session, turn) for turn in reply.turns):
+        looks.at_what_is_uncertain(work, session)  # what was written into it is known when it is over
+    else:
+        _absent(work, session, certain=False)
     _rest(work, work.state.sessions[session.id])
 
 
@@ -377,8 +380,19 @@ def _apply(work: Work, session: Session, seen: SeenTurn) -> Session:
     return work.state.sessions[session.id]
 
 
+def _runs_on(session: Session, seen: SeenTurn) -> bool:
+    """Whether it runs, though it was said to be over: an interrupt that nobody confirmed. It is not told twice."""
+    return seen.status == "inProgress" and seen.turn in session.ended
+
+
 def _found(work: Work, session: Session, prompt: PromptId, seen: SeenTurn) -> Session:
     outgoing = session.outgoing
+    if _runs_on(session, seen):
+        if outgoing is not None and outgoing.prompt == prompt:
+            session = prompts.insert(work, replace(session, outgoing=None), prompt)
+        if prompt in session.queue:
+            prompts.mark_recorded(work, session, prompt, seen.turn)
+        return session
     if outgoing is not None and outgoing.prompt == prompt:
         session = work.put(replace(session, outgoing=None, looks=0))
     elif prompt in session.queue and work.prompt(prompt).delivery != "queued":
@@ -412,7 +426,10 @@ def _end_found(work: Work, session: Session, prompt: PromptId, seen: SeenTurn) -
     elif seen.status == "completed":
         prompts.end(work, session, prompt, "done")
     else:
+        link = work.state.link.value
         why = problem("runtime-exited", "Codex exited while its turn ran")
+        if link is not None and work.prompt(prompt).sent_to == link.runtime_id:
+            why = problem("turn-failed", f"its turn ended as {seen.status}")
         prompts.end(work, session, prompt, "failed", why)
 
 

@@ -66,7 +66,8 @@ def start(work: Work, session: Session) -> None:
         prompt=prompt.id,
         thread=thread,
     )
-    work.put(replace(session, outgoing=Outgoing(prompt=prompt.id, call=call)))
+    after = session.last_done.id if session.last_done is not None else None
+    work.put(replace(session, outgoing=Outgoing(prompt=prompt.id, call=call, after=after)))
 
 
 def accepted(work: Work, call: Call, reply: TurnAccepted) -> None:
@@ -89,10 +90,13 @@ def tie(work: Work, session: Session, outgoing: Outgoing, turn: TurnId) -> None:
     session = work.put(replace(session, outgoing=None))
     work.disarm("prompt", session.id)
     if turn in session.ended:
-        if session.last_done is not None and session.last_done.id == turn:
+        if session.last_done is not None and session.last_done.id == turn and turn != outgoing.after:
             _end_prompt(work, session, outgoing.prompt, session.last_done)
         else:
-            # It ended before the one that ended last; how, and whether with the prompt, is on record.
+            # It ended before the one that ended last; how, and whether with the prompt, is on record. Or we said that
+            # it ended, unconfirmed, before the prompt was written, and it was not over.
+            if session.turn is None:
+                session = with_record(session, status="ready")
             prompts.insert(work, session, outgoing.prompt)
         work.move_on(session.id)
         return

@@ -147,3 +147,30 @@ def test_stop_15_a_kill_waits_for_an_answer_that_may_still_come() -> None:
     op = story.last(fx.DisposeThread).op
     assert isinstance(op, fx.DisposeThread)
     assert (op.what, op.turn) == ("interrupt", "t1")
+
+
+@pytest.mark.parametrize("status", ["completed", "interrupted"])
+def test_stop_10_a_prompt_that_joins_a_turn_which_a_stop_gave_up_has_the_end_that_is_on_record(status: str) -> None:
+    """Found by the simulation: Codex stood still during a stop, and the prompt after it was written into the turn that
+    was said to be over. It was told as cancelled before it ran, and the session was busy with nothing for ever."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    story.accepted("t1")
+    story.stop()
+    story.fire("ending", "s")
+    story.prompt("p2")
+    story.opened()
+    story.accepted("t1")
+    assert story.session().status == "ready"
+    for _ in range(2):
+        story.turns_read(story.seen("t1", "inProgress", "p2"))
+        assert story.stored("p2").delivery == "recorded"
+        story.fire("prompt", "s")
+    story.turns_read(story.seen("t1", status, "p2"))
+    assert story.deliveries()["p2"] == ("done" if status == "completed" else "failed")
+    assert story.count(fx.StartTurn) == 2
+    assert story.session().status == "ready"
+    assert story.kinds().count("turn/started") == 1
