@@ -323,7 +323,8 @@ def turns_read(work: Work, call: Call, reply: TurnsRead) -> None:
         interrupts.want(work, session)
         session = work.state.sessions[session.id]
     if session.turn is None and any(_runs_on(session, turn) for turn in reply.turns):
-        looks.at_what_is_uncertain(work, session)  # what was written into it is known when it is over
+        if session.outgoing is not None or head_uncertain(work, session):
+            looks.at_what_is_uncertain(work, session)  # what was written into it is known when it is over
     else:
         _absent(work, session, certain=False)
     _rest(work, work.state.sessions[session.id])

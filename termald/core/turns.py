@@ -87,7 +87,7 @@ def accepted(work: Work, call: Call, reply: TurnAccepted) -> None:
 def tie(work: Work, session: Session, outgoing: Outgoing, turn: TurnId) -> None:
     """The outgoing prompt belongs to this turn, which may run, have ended before we heard of it, or be somebody else's
     that we steered."""
-    session = work.put(replace(session, outgoing=None))
+    session = work.put(replace(session, outgoing=None, looks=0))
     work.disarm("prompt", session.id)
     if turn in session.ended:
         if session.last_done is not None and session.last_done.id == turn and turn != outgoing.after:

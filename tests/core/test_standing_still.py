@@ -149,8 +149,11 @@ def test_stop_15_a_kill_waits_for_an_answer_that_may_still_come() -> None:
     assert (op.what, op.turn) == ("interrupt", "t1")
 
 
+@pytest.mark.parametrize("seen", [False, True])
 @pytest.mark.parametrize("status", ["completed", "interrupted"])
-def test_stop_10_a_prompt_that_joins_a_turn_which_a_stop_gave_up_has_the_end_that_is_on_record(status: str) -> None:
+def test_stop_10_a_prompt_that_joins_a_turn_which_a_stop_gave_up_has_the_end_that_is_on_record(
+    status: str, seen: bool
+) -> None:
     """Found by the simulation: Codex stood still during a stop, and the prompt after it was written into the turn that
     was said to be over. It was told as cancelled before it ran, and the session was busy with nothing for ever."""
     story = Story()
@@ -162,7 +165,9 @@ def test_stop_10_a_prompt_that_joins_a_turn_which_a_stop_gave_up_has_the_end_tha
     story.stop()
     story.fire("ending", "s")
     story.prompt("p2")
-    story.opened()
+    story.opened(status="active" if seen else "idle")
+    if seen:
+        story.turns_read(story.seen("t1", "inProgress"))
     story.accepted("t1")
     assert story.session().status == "ready"
     for _ in range(2):
