@@ -375,7 +375,9 @@ def _apply(work: Work, session: Session, seen: SeenTurn) -> Session:
     if active is None or active.id != seen.turn:
         return session
     if seen.status == "inProgress":
-        return work.put(replace(session, turn=replace(active, seen_active=True, settles=0)))
+        # While its thread cannot be resumed the looks go on, each after a longer pause.
+        settles = 0 if work.bound(session) else active.settles
+        return work.put(replace(session, turn=replace(active, seen_active=True, settles=settles)))
     session = _take_in(work, session, active, seen)
     turns.finish_as(work, session, seen.status, seen.failure, reconciled=True)
     return work.state.sessions[session.id]

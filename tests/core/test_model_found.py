@@ -145,6 +145,20 @@ def test_i12_a_turn_is_followed_to_its_end_where_its_thread_cannot_be_resumed(st
     assert story.deliveries() == {"p1": "done"}
 
 
+def test_a_turn_that_runs_on_a_thread_that_cannot_be_resumed_is_looked_at_less_and_less_often(story: Story) -> None:
+    """It was every two seconds, for as long as it ran, with a new attachment and three events each time."""
+    running(story)
+    story.lost()
+    story.up(connection=2)
+    pauses = []
+    for _ in range(5):
+        story.refuse(story.last(fx.OpenKnown), "other")
+        pauses.append(story.armed["turn", "s"].after_ms)
+        story.fire("turn", "s")
+        story.turns_read(story.seen("t1", "inProgress", "p1"))
+    assert pauses == sorted(set(pauses))
+
+
 def test_i5_a_resume_that_cannot_be_written_ends_no_prompt_that_may_have_run(story: Story) -> None:
     story.lost()
     story.up(connection=2)
