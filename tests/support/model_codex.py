@@ -13,6 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
 from msgspec.structs import replace
 from support.story import REFUSALS, Sent
 
@@ -414,7 +415,10 @@ class Codex:
 
     def _answered(self, answer: fx.SendAnswer | fx.SendRefusal) -> None:
         holder = next((one for one in self.threads.values() if answer.rpc_id_json in one.asks), None)
-        given = answer.answer_json if isinstance(answer, fx.SendAnswer) else "refused"
+        given = "refused"
+        if isinstance(answer, fx.SendAnswer):
+            said = msgspec.json.decode(answer.answer_json)
+            given = str(said["decision"] if isinstance(said, dict) else said)
         self.decisions.setdefault((answer.link.runtime_id, answer.rpc_id_json), []).append(given)
         if holder is not None:
             self.resolve(holder, answer.rpc_id_json)
@@ -432,8 +436,9 @@ class Codex:
         """Archive a thread; what runs on it is interrupted."""
         if thread.running is not None:
             self.end(thread, "interrupted")
-        thread.archived = True
         self._say(thread, ins.ThreadGone, how="archived")
+        thread.archived, thread.loaded = True, False
+        thread.listeners.clear()
 
     def unarchive(self, thread: Thread) -> None:
         """Take a thread out of the archive."""
