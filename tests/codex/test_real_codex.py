@@ -17,6 +17,7 @@ import msgspec
 import pytest
 import trio
 from support.codex_process import codex_binaries
+from support.refusals import refusal_of
 from support.supervising import Came, Lost, Supervised, payload, supervising
 from support.waiting import until
 from trio_websocket import ConnectionClosed
@@ -121,6 +122,14 @@ class Answers:
 
         await self._ran.told.until(lambda: len(found()) >= number)
         return found()[number - 1]["params"]
+
+    async def resume(self, link: LinkId, thread: str) -> Any:
+        """Resume a thread whose first turn has just been started: it is unknown to others for some moments."""
+        while True:
+            resumed = await self(link, "thread/resume", threadId=thread)
+            error = resumed.get("error")
+            if error is None or refusal_of(error).refusal != "no_rollout":
+                return resumed
 
     async def turn(self, link: LinkId, cwd: Path, text: str) -> str:
         """Start a thread and a turn on it that says this to the model; returns the thread once the turn is active."""
@@ -387,9 +396,7 @@ async def test_process_and_its_turn_survive_the_daemon_and_are_adopted(codex: Pa
             up = await ran.ready()
             assert (up.adopted, up.link.runtime_id) == (True, record.runtime_id)
             asked = Answers(ran)
-            resumed = await asked(up.link, "thread/resume", threadId=thread)
-            while "no rollout found" in resumed.get("error", {}).get("message", ""):  # it is just being written
-                resumed = await asked(up.link, "thread/resume", threadId=thread)
+            resumed = await asked.resume(up.link, thread)
             assert "error" not in resumed, resumed
             assert resumed["result"]["thread"]["status"]["type"] == "active"
             done = await asked.notice("turn/completed")

@@ -11,11 +11,9 @@ import msgspec
 import pytest
 from support.codex_process import CodexConnection, CodexRefusal, Message
 from support.codex_socket import CodexServer, open_codex_socket
+from support.refusals import refusal_of
 from support.waiting import until
 
-from state.records import LinkId, RuntimeId
-from termald.codex import frames
-from termald.codex.translate import replies
 from termald.core.inputs import CallRefused
 from termald.scripted_model.config import write_codex_home
 from termald.scripted_model.model import ScriptedModel
@@ -69,10 +67,7 @@ async def refusal(codex: CodexConnection, method: str, **params: Any) -> CodexRe
 
 def meaning(refused: CodexRefusal) -> CallRefused:
     """Return what termald takes a refusal for."""
-    error = {"code": refused.code, "message": refused.message, "data": refused.data}
-    frame = frames.decode(msgspec.json.encode({"id": 1, "error": error}))
-    assert isinstance(frame, frames.ReplyError)
-    return replies.refusal(LinkId(runtime_id=RuntimeId("r"), connection=1), frame, 0)
+    return refusal_of({"code": refused.code, "message": refused.message, "data": refused.data})
 
 
 async def resume(codex: CodexConnection, thread: str, **params: Any) -> Message:
