@@ -66,6 +66,7 @@ class Faults:
         self._rates: dict[str, float] = {}
         self._spared: frozenset[str] = frozenset()
         self._rules: list[_Rule] = []
+        self._at_step: tuple[int, Deed] | None = None
         self.done: list[tuple[str, Deed]] = []
         """What went wrong so far, and where."""
         self.reached: list[str] = []
@@ -75,6 +76,11 @@ class Faults:
         """Have `deed` happen at the `nth` time that this point is reached, and at the next ones up to `times`."""
         _check(point, deed)
         self._rules.append(_Rule(point, Deed(deed, seconds), nth, times))
+
+    def at_step(self, number: int, deed: str, *, seconds: float = 0.0) -> None:
+        """Have something that can go wrong anywhere happen at the `number`th step of all (from 1), whichever it is."""
+        assert deed in ANYWHERE
+        self._at_step = (number, Deed(deed, seconds))
 
     def brew(self, dice: Random, rates: Mapping[str, float], *, spared: frozenset[str] = frozenset()) -> None:
         """From now on have things go wrong by chance: `"point deed"` and how often. `spared`: the working folders to
@@ -92,10 +98,15 @@ class Faults:
         self.reached.append(point)
         if where in self._spared:
             return None
-        deed = self._scripted(point) or self._drawn(point)
+        deed = self._counted(point) or self._scripted(point) or self._drawn(point)
         if deed is not None:
             self.done.append((point, deed))
         return deed
+
+    def _counted(self, point: str) -> Deed | None:
+        if self._at_step is None or self._at_step[0] != len(self.reached):
+            return None
+        return self._at_step[1]
 
     def _scripted(self, point: str) -> Deed | None:
         found = None

@@ -12,6 +12,7 @@ from support.scripted_codex import ScriptedCodex
 from support.scripted_codex_faults import Faults
 from support.scripted_codex_home import CodexHome
 from support.scripted_codex_links import PipeConnection, SocketConnection
+from support.sim_store import DaemonDied
 
 from termald.codex.errors import CodexUnusable, LinkClosed
 from termald.codex.identity import ProcessIdentity
@@ -26,9 +27,10 @@ FIRST_TERM_S = 0.5
 class SimProcess:
     """A `RunningProcess` over a scripted app-server."""
 
-    def __init__(self, codex: ScriptedCodex, mark: str) -> None:
+    def __init__(self, codex: ScriptedCodex, mark: str, machine: "SimMachine") -> None:
         self.codex = codex
         self.mark = mark
+        self._machine = machine
         self.identity = ProcessIdentity(100_000_000 + codex.number, "simulated")
         self.pipes: Pipes | None = None
         self.ignores_term = False
@@ -43,6 +45,8 @@ class SimProcess:
         return ExitReport(code=self.codex.exit_code, signal=self.codex.exit_signal)
 
     async def end(self, *, term_s: float, kill_s: float) -> frozenset[ProcessIdentity]:
+        if self._machine.daemon_is_dead():
+            raise DaemonDied
         gone = self.codex.gone
         for pause_s in (min(FIRST_TERM_S, term_s), term_s - FIRST_TERM_S):
             if pause_s > 0 and not gone.is_set():
@@ -74,6 +78,7 @@ class SimMachine:
         self.faults = faults
         self.processes: list[SimProcess] = []
         self.mangle: Callable[[bytes], list[bytes]] | None = None
+        self.daemon_is_dead: Callable[[], bool] = lambda: False
         self._nursery = nursery
         self._now_ms = now_ms
         self._starts = starts or {}
@@ -87,6 +92,13 @@ class SimMachine:
     def living(self) -> list[SimProcess]:
         """The app-servers that have not ended."""
         return [process for process in self.processes if not process.codex.gone.is_set()]
+
+    def daemon_is_gone(self) -> None:
+        """The kernel closes what the daemon held: its ends of the pipes, which were the only way in."""
+        for process in self.living:
+            if process.pipes is not None:
+                for connection in process.codex.connections:
+                    connection.close()
 
     # --- what the supervision asks ---
 
@@ -112,7 +124,7 @@ class SimMachine:
         codex.mangle = self.mangle
         with trio.CancelScope(shield=True):  # as the real one: a child nobody knows of would be the price
             await self._nursery.start(codex.run)
-        process = SimProcess(codex, launch.mark)
+        process = SimProcess(codex, launch.mark, self)
         self.processes.append(process)
         if launch.transport == "stdio":
             connection = codex.connect()

@@ -12,7 +12,7 @@ import msgspec
 import trio
 from support import sim_checks
 from support.sim_people import People, X, stream
-from support.sim_scheduling import run_seeded
+from support.sim_scheduling import failure_of, run_seeded
 from support.sim_world import World, open_world
 
 from state.records import DELIVERY_FINAL
@@ -170,7 +170,7 @@ async def simulate(seed: int, *, seen: Callable[[World], None] = lambda world: N
             _heal(world)
             await world.revive()
         x = innocent_of(world)
-        await _come_to_rest(world, people)
+        await come_to_rest(world, people)
         sim_checks.at_rest(world)
         for prompt in people.promised:
             assert prompt in world.rows.prompts, f"I5: {prompt} was promised, and is not there"
@@ -192,21 +192,11 @@ def run_and_report(seed: int, *, lines: int = 40) -> str | None:
     async def main() -> Outcome:
         return await simulate(seed, seen=worlds.append)
 
-    try:
-        run_seeded(main, seed)
-    except BaseException as error:
-        first = _first_of(error)
-        if not isinstance(first, Exception):
-            raise
-        last = [str(entry)[:300] for entry in worlds[-1].home.record[-lines:]] if lines else []
-        return "\n".join([*last, f"seed {seed}: {type(first).__name__}: {first}"])
-    return None
-
-
-def _first_of(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+    failure = failure_of(lambda: run_seeded(main, seed))
+    if failure is None:
+        return None
+    last = [str(entry)[:300] for entry in worlds[-1].home.record[-lines:]] if lines else []
+    return "\n".join([*last, f"seed {seed}: {type(failure).__name__}: {failure}"])
 
 
 def _brew(world: World, plan: Plan) -> None:
@@ -246,7 +236,7 @@ async def _crash_now_and_then(world: World, plan: Plan) -> None:
         await trio.sleep(dice.uniform(0.0, 5.0))
 
 
-async def _come_to_rest(world: World, people: People) -> None:
+async def come_to_rest(world: World, people: People) -> None:
     """Let everybody finish; what stands still is set going by those to whom it belongs."""
     restarted = False
     still = 0
@@ -274,16 +264,16 @@ async def _crash_and_boot(world: World, people: People) -> None:
     """All is quiet: whatever crashes now changes nothing."""
     await world.crash()
     await world.boot()
-    await _come_to_rest(world, people)
+    await come_to_rest(world, people)
     sim_checks.at_rest(world)
     await world.crash()
     if world.machine.living:
         world.codex.die(signal="SIGKILL")
         await world.codex.gone.wait()
-    _boot_twice(world)
+    boots_twice(world)
 
 
-def _boot_twice(world: World) -> None:
+def boots_twice(world: World) -> None:
     """A second boot finds nothing left to settle (I10)."""
     for times in (1, 2):
         before = len(world.rows.events)

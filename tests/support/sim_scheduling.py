@@ -38,5 +38,19 @@ def run_seeded(
         return trio.run(main, clock=MockClock(autojump_threshold=0), instruments=instruments)
 
 
+def failure_of(run: Callable[[], object]) -> Exception | None:
+    """Run something, and return the first failure of the group that comes out of it; None if there is none."""
+    try:
+        run()
+    except BaseException as group:
+        error = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, Exception):
+            return error
+        raise
+    return None
+
+
 def _no_thread(*args: object, **kwargs: object) -> NoReturn:
     raise AssertionError(f"a thread in a seeded run, for {args[0]}")

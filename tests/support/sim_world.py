@@ -55,6 +55,7 @@ class World:
         self.missing_folders: set[str] = set()
         self.settings = _settings(transport)
         self.daemon: Daemon | None = None
+        self.store: SimStore | None = None
         self.boots = 0
         self._ids = 0
         self._life = trio.CancelScope()
@@ -112,7 +113,8 @@ class World:
         assert self.daemon is None
         self.boots += 1
         image = self.rows.boot()
-        store = SimStore(self.rows, self.troubles)
+        self.store = store = SimStore(self.rows, self.troubles)
+        self.machine.daemon_is_dead = lambda: store.is_dead
         outside = Outside(
             now_ms=self.now_ms,
             random=self.dice,
@@ -145,10 +147,13 @@ class World:
             pass
         finally:
             self.daemon = None
+            self.machine.daemon_is_gone()
             self._over.set()
 
     async def crash(self) -> None:
         """Kill the daemon, wherever it stands. Codex lives on, if it listens on its socket."""
+        if self.store is not None:
+            self.store.is_dead = True
         self._life.cancel()
         await self._over.wait()
 
@@ -164,7 +169,8 @@ class World:
         """Stop it as a service manager would."""
         assert self.daemon is not None
         await self.daemon.finish()
-        await self.crash()
+        self._life.cancel()
+        await self._over.wait()
 
     # --- what people ask ---
 
