@@ -207,6 +207,10 @@ class Daemon:
         """Put a command into the inbox and return its answer."""
         return await self._writer.ask(command)
 
+    async def is_folder(self, path: Path) -> bool:
+        """Look at the file system."""
+        return await self._outside.is_folder(path)
+
     def scan_now(self) -> None:
         """Wake the scanner."""
         self._scanner.scan_now()

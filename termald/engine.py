@@ -4,6 +4,7 @@ The composition root implements it; tests implement it in memory.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
@@ -78,6 +79,9 @@ class Engine(Protocol):
         Errors: none of its own; a refusal is an answer. Once the daemon is stopping every command is refused with
         `starting` or `runtime-unavailable`.
         """
+
+    async def is_folder(self, path: Path) -> bool:
+        """Tell whether there is a folder of this name. Errors: `OSError` where it cannot be looked at."""
 
     def scan_now(self) -> None:
         """Wake the scanner; returns at once. A scan that runs is followed by another."""

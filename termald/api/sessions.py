@@ -1,10 +1,10 @@
 """Sessions: made, listed, changed, and brought to an end."""
 
 import hashlib
+from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
-import trio
 from litestar import Response, get, patch, post
 from litestar.datastructures import ResponseHeader
 from litestar.di import NamedDependency
@@ -63,7 +63,7 @@ async def create_session(
     belongs to it alone. The `id` may be chosen, and is never used again.
     """
     once = await idempotency(request, key)
-    missing = await _folder_missing(data.cwd)
+    missing = await _folder_missing(desk, data.cwd)
     # What was answered once is answered again, also when its folder has gone since.
     if missing is not None and not await desk.answered_before(once):
         raise missing
@@ -86,11 +86,12 @@ async def create_session(
     return Response(view, headers={"Location": f"{PREFIX}/{view.id}"})
 
 
-async def _folder_missing(cwd: str) -> ProblemError | None:
+async def _folder_missing(desk: Desk, cwd: str) -> ProblemError | None:
     """Codex does not refuse a folder that is not there (measured on 0.163 and 0.171); so it is refused here."""
-    path = trio.Path(cwd)
+    path = Path(cwd)
     try:
-        reason = None if path.is_absolute() and await path.is_dir() else "is not the absolute path of a folder"
+        is_folder = path.is_absolute() and await desk.engine.is_folder(path)
+        reason = None if is_folder else "is not the absolute path of a folder"
     except OSError as error:
         reason = f"cannot be looked at: {error.strerror}"
     if reason is None:

@@ -37,6 +37,7 @@ from termald.core.state import State
 from termald.engine import DiscoveryView, RuntimeView
 from termald.hub import Hub
 from termald.limits import ServerLimits
+from termald.outbox import is_folder
 from termald.timers import Timers
 from termald.writer import Writer, wall_ms
 
@@ -94,6 +95,9 @@ class Daemon:
             await trio.lowlevel.checkpoint()
             return self._dictated.pop(0)
         return await self.writer.ask(command)
+
+    async def is_folder(self, path: Path) -> bool:
+        return await is_folder(path)
 
     def scan_now(self) -> None:
         self.scans += 1
