@@ -47,6 +47,8 @@ def _put(db: apsw.Connection, changes: Changes) -> None:
     PROMPTS.put(db, changes.prompts)
     TURNS.put(db, changes.turns)
     ITEMS.put(db, changes.items)
+    for table in ("items WHERE session_id = ? AND turn_id = ?", "turns WHERE session_id = ? AND id = ?"):
+        db.executemany(f"DELETE FROM {table}", changes.reverted)  # noqa: S608 - one of the two above
     REQUESTS.put(db, changes.requests)
     INTENTS.put(db, changes.intents)
     THREADS.put(db, changes.threads)

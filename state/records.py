@@ -333,6 +333,8 @@ class Changes(Record, frozen=True, kw_only=True):
     threads: tuple[KnownThread, ...] = ()
     disposals: tuple[DisposalRecord, ...] = ()
     idempotency: tuple[IdempotencyRecord, ...] = ()
+    reverted: tuple[tuple[SessionId, TurnId], ...] = ()
+    """Turns that were taken back: they and their items are no part of a history any more."""
     events: tuple[EventRecord, ...] = ()
     runtime: RuntimeRecord | None = None
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from state.records import PromptId, PromptMode, RuntimeMode, SessionId
+from state.records import PromptId, PromptMode, RuntimeMode, SessionId, TurnId
 from termald.api.problems import FieldError, ProblemError, invalid
 from termald.api.strict import Body, to_json
 from termald.core.inputs import NewPrompt, SessionSettings
@@ -16,6 +16,8 @@ from termald.core.inputs import NewPrompt, SessionSettings
 INPUT_CHARS_MAX: Final = 1_048_576
 """Codex refuses more in one turn (`input_too_large`, measured on 0.163 and 0.171); it counts characters."""
 INPUT_PARTS_MAX: Final = 1_000
+REVERT_TURNS_MAX: Final = 1_000
+"""They are read before they go, twenty at a time; whoever means more names the turn."""
 
 # The look-ahead is for Python, whose `$` also matches before a line's end.
 SessionName = Annotated[
@@ -231,6 +233,20 @@ class KillSession(Body, frozen=True, kw_only=True):
 
     thread: Literal["ignore", "archive", "delete"] | None = None
     dry_run: bool = False
+
+
+class RevertSession(Body, frozen=True, kw_only=True):
+    """Where to cut: so many turns from the end, or before one."""
+
+    turns: Annotated[int, Meta(ge=1, le=REVERT_TURNS_MAX)] | None = None
+    before_turn_id: Word | None = None
+
+
+def cut(body: RevertSession) -> tuple[int | None, TurnId | None]:
+    """Return how many turns go, or before which one. Errors: `invalid-request` for neither and for both."""
+    if (body.turns is None) == (body.before_turn_id is None):
+        raise invalid(FieldError(pointer="#", detail="exactly one of turns and beforeTurnId is wanted"))
+    return body.turns, None if body.before_turn_id is None else TurnId(body.before_turn_id)
 
 
 class ForkSession(Body, frozen=True, kw_only=True):

@@ -1,4 +1,5 @@
-"""What is done to a session's whole thread: fork, compact, review, archive, unarchive. Each is 409 while it is busy."""
+"""What is done to a session's whole thread: fork, compact, review, revert, archive, unarchive. Each is 409 while it is
+busy."""
 
 import uuid
 from typing import Final, Literal
@@ -17,10 +18,10 @@ from termald.api.sessions import PREFIX
 from termald.api.strict import to_json
 from termald.api.views import sessions as show
 from termald.core.effects import SessionAnswer
-from termald.core.inputs import ForkSession, OperateSession
+from termald.core.inputs import ForkSession, OperateSession, RevertSession
 
 Kind = Literal["compact", "review", "archive", "unarchive"]
-_RESPONSES: Final = documented(
+_REFUSALS: Final = (
     "malformed-body",
     "unsupported-media-type",
     "invalid-request",
@@ -33,12 +34,13 @@ _RESPONSES: Final = documented(
     "codex-refused",
     "codex-unanswered",
 )
+_RESPONSES: Final = documented(*_REFUSALS)
 
 
 @post(
     f"{PREFIX}/{{session_id:str}}/fork",
     response_headers=[ResponseHeader("Location", documentation_only=True, description="The new session's address")],
-    responses={**_RESPONSES, **documented("session-exists", "idempotency-mismatch")},
+    responses=documented(*_REFUSALS, "session-exists", "idempotency-mismatch"),
 )
 async def fork_session(
     request: HttpRequest,
@@ -83,6 +85,21 @@ async def review_session(
     return await _operate(desk, session_id, "review", target)
 
 
+@post(f"{PREFIX}/{{session_id:str}}/revert", status_code=200, responses=documented(*_REFUSALS, "unknown-turn"))
+async def revert_session(
+    desk: NamedDependency[Desk], session_id: SessionPath, data: JSONBody[bodies.RevertSession]
+) -> show.SessionDetail:
+    """Take the newest turns back: `turns` of them, or `beforeTurnId` and all after it. Files stay as they are."""
+    turns, before = bodies.cut(data)
+    await desk.ask(
+        lambda ticket, at_ms: RevertSession(
+            ticket=ticket, at_ms=at_ms, session=SessionId(session_id), turns=turns, before_turn=before
+        ),
+        SessionAnswer,
+    )
+    return show.session_detail(await desk.session(session_id))
+
+
 @post(f"{PREFIX}/{{session_id:str}}/archive", status_code=200, responses=_RESPONSES)
 async def archive_session(
     desk: NamedDependency[Desk], session_id: SessionPath, data: JSONBody[bodies.Nothing | None] = None
@@ -109,4 +126,11 @@ async def _operate(desk: Desk, session_id: str, kind: Kind, target_json: str | N
     return show.session_detail(await desk.session(session_id))
 
 
-HANDLERS: Final = (fork_session, compact_session, review_session, archive_session, unarchive_session)
+HANDLERS: Final = (
+    fork_session,
+    compact_session,
+    review_session,
+    revert_session,
+    archive_session,
+    unarchive_session,
+)

@@ -173,10 +173,9 @@ class Session:
         """Have Codex shorten the history."""
         return await self._do("compact", object)
 
-    async def revert(self, *, turns: int | None = None, before_turn_id: str | None = None) -> object:
-        """Take the last turns back."""
-        body: dict[str, Any] = {"turns": turns} if before_turn_id is None else {"beforeTurnId": before_turn_id}
-        return await self._do("revert", object, body)
+    async def revert(self, *, turns: int | None = None, before_turn_id: str | None = None) -> SessionInfo:
+        """Take the newest turns back: so many, or one and all after it. Errors: `session-busy`, `unknown-turn`."""
+        return await self._do("revert", SessionInfo, {"turns": turns, "beforeTurnId": before_turn_id})
 
     async def fork(self, **fields: Any) -> "Session":
         """Make a session that goes on from here beside this one."""

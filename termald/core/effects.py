@@ -80,9 +80,10 @@ class Interrupt(SessionOp, frozen=True, kw_only=True):
 
 
 class ReadTurns(SessionOp, frozen=True, kw_only=True):
-    """Read the newest turns and our ids in them; changes nothing in Codex."""
+    """Read the newest turns and our ids in them, or those before a page of them; changes nothing in Codex."""
 
     thread: ThreadId
+    older: str | None = None
 
 
 class EndTools(SessionOp, frozen=True, kw_only=True):
@@ -112,6 +113,16 @@ class ManageThread(Op, frozen=True, kw_only=True):
     thread: ThreadId
     what: Literal["compact", "review", "archive", "unarchive"]
     target_json: str | None = None
+
+
+class RevertThread(SessionOp, frozen=True, kw_only=True):
+    """Take back `removed`, the newest turns of a thread. Sent again it is refused: the turn before which it cuts is
+    gone. `messages`: how many of them these turns hold."""
+
+    thread: ThreadId
+    before_turn: TurnId
+    removed: tuple[TurnId, ...]
+    messages: int
 
 
 class ForkThread(Op, frozen=True, kw_only=True):

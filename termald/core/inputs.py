@@ -173,6 +173,14 @@ class ForkSession(Command, frozen=True, kw_only=True):
     idempotency: Idempotency | None = None
 
 
+class RevertSession(Command, frozen=True, kw_only=True):
+    """Take the newest turns back: so many, or one and all after it. Refused while the session is busy."""
+
+    session: SessionId
+    turns: int | None = None
+    before_turn: TurnId | None = None
+
+
 class RetrySession(Command, frozen=True, kw_only=True):
     """Let held prompts run again; `fresh` gives up a lost thread for a new one."""
 
@@ -298,9 +306,11 @@ class SeenItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnsRead(Reply, frozen=True, kw_only=True):
-    """The newest turns of a thread, newest first, read to settle what is uncertain."""
+    """A page of a thread's turns, newest first. `older` is where the next page begins, None at the thread's
+    beginning."""
 
     turns: tuple[SeenTurn, ...]
+    older: str | None = None
 
 
 class CallUnwritten(Input, frozen=True, kw_only=True):

@@ -48,6 +48,7 @@ Purpose = Literal[
     "unsubscribe",
     "dispose",
     "operate",
+    "look_back",
     "fork",
     "ask",
 ]
@@ -81,12 +82,31 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     turn: TurnId
 
 
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a revert is to cut: so many turns from the end, or before one. `removed` are the turns behind it that were
+    read so far, newest first, and `messages` what they hold."""
+
+    turns: int | None = None
+    before_turn: TurnId | None = None
+    removed: tuple[TurnId, ...] = ()
+    messages: int = 0
+    older: str | None = None
+
+    @property
+    def found(self) -> bool:
+        """Whether the turns behind it are all known."""
+        if self.turns is not None:
+            return len(self.removed) == self.turns
+        return self.before_turn in self.removed
+
+
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """What is being done to the whole thread. `awaits_turn`: Codex has taken it, and the turn that it is has not
     begun."""
 
-    kind: Literal["compact", "review", "archive", "unarchive", "fork"]
+    kind: Literal["compact", "review", "archive", "unarchive", "fork", "revert"]
     ticket: Ticket
+    cut: Cut | None = None
     target_json: str | None = None
     tag: str | None = None
     new_session: SessionId | None = None

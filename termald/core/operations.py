@@ -1,27 +1,37 @@
-"""What is done to a whole thread: compact, review, archive, unarchive, fork. Each takes the session's slot while it
-lasts.
+"""What is done to a whole thread: compact, review, revert, archive, unarchive, fork. Each takes the session's slot
+while it lasts.
 
 Refused while the session is busy, so that nothing is steered or interrupted by accident; prompts that come meanwhile
 park behind it (SETUP-26). Compact and review *are* turns: the slot is kept until that turn has begun, and from then on
-the turn itself keeps the queue back. A fork mints a thread, so its intent is committed before it is written, and its
-reply makes a session (SETUP-27).
+the turn itself keeps the queue back. A revert first reads which turns it takes (`reverting`). A fork mints a thread, so
+its intent is committed before it is written, and its reply makes a session (SETUP-27).
 """
 
 from typing import Final
 
 from msgspec.structs import replace
 
-from state.records import IntentRecord, Problem, SessionRecord
+from state.records import IntentRecord, Problem, SessionRecord, ThreadId
 from state.tags import mint_tag
-from termald.core import answered, disposal, log, setup, turns
+from termald.core import answered, disposal, log, reverting, setup, turns
 from termald.core.calls import Failure, close_call, entomb, open_call
-from termald.core.effects import ForkThread, ManageThread, SessionAnswer
-from termald.core.inputs import ForkSession, OperateSession, OperationDeadline, ThreadOpened, TurnAccepted
-from termald.core.model import Call, Operation, Session, with_record
+from termald.core.effects import ForkThread, ManageThread, Op, ReadTurns, RevertThread, SessionAnswer
+from termald.core.inputs import (
+    ForkSession,
+    OperateSession,
+    OperationDeadline,
+    RevertSession,
+    ThreadOpened,
+    TurnAccepted,
+    TurnsRead,
+)
+from termald.core.model import Call, Cut, Operation, Purpose, Session, with_record
 from termald.core.refusals import problem
 from termald.core.work import Work
 
-LOADED: Final = frozenset({"compact", "review"})
+TURNS: Final = frozenset({"compact", "review"})
+"""What is a turn of its own."""
+LOADED: Final = TURNS | {"revert"}
 """What needs the thread loaded in Codex: the session is attached first."""
 
 
@@ -31,6 +41,15 @@ def operate(work: Work, command: OperateSession) -> None:
     if session is not None:
         operation = Operation(kind=command.kind, ticket=command.ticket, target_json=command.target_json)
         work.put(replace(session, operation=operation))
+        work.move_on(session.id)
+
+
+def revert(work: Work, command: RevertSession) -> None:
+    """Begin to take the newest turns back; its caller is answered when they are gone."""
+    session = _free(work, command)
+    if session is not None:
+        cut = Cut(turns=command.turns, before_turn=command.before_turn)
+        work.put(replace(session, operation=Operation(kind="revert", ticket=command.ticket, cut=cut)))
         work.move_on(session.id)
 
 
@@ -72,7 +91,7 @@ def fork(work: Work, command: ForkSession) -> None:
     work.move_on(session.id)
 
 
-def _free(work: Work, command: OperateSession | ForkSession) -> Session | None:
+def _free(work: Work, command: OperateSession | RevertSession | ForkSession) -> Session | None:
     session = work.session(command.session)
     if session is None:
         work.refuse(command.ticket, "unknown-session", f"no session {command.session!r}")
@@ -101,34 +120,58 @@ def proceed(work: Work, session: Session) -> None:
         return
     if work.state.link.value is None:
         return
+    if session.turn is not None:
+        # Another front-end's, which the attaching found: it would be interrupted.
+        give_up(work, session, "session-busy", f"a turn runs in session {session.id!r}, and it was not begun here")
+        work.move_on(session.id)
+        return
     if operation.kind in LOADED and not work.bound(session):
         setup.claim(work, session)
         return
-    if operation.kind == "fork":
-        assert operation.tag is not None
-        op: ForkThread | ManageThread = ForkThread(thread=thread, session=session.record, tag=operation.tag)
-    else:
-        op = ManageThread(thread=thread, what=operation.kind, target_json=operation.target_json)
-    call = open_call(
-        work,
-        "fork" if operation.kind == "fork" else "operate",
-        op,
-        deadline_ms=work.state.limits.open_ms,
-        session=session.id,
-        thread=thread,
-    )
+    purpose, op = _asks(session, operation, thread)
+    call = open_call(work, purpose, op, deadline_ms=work.state.limits.open_ms, session=session.id, thread=thread)
     work.put(replace(session, operation=replace(operation, call=call)))
 
 
-def done(work: Work, call: Call, reply: TurnAccepted | None) -> None:
-    """Codex has taken the operation. `reply` names the turn that a review is."""
+def _asks(session: Session, operation: Operation, thread: ThreadId) -> tuple[Purpose, Op]:
+    match operation.kind:
+        case "fork":
+            assert operation.tag is not None
+            return "fork", ForkThread(thread=thread, session=session.record, tag=operation.tag)
+        case "revert":
+            assert operation.cut is not None
+            op = reverting.next_step(session, operation.cut, thread)
+            return ("look_back" if isinstance(op, ReadTurns) else "operate"), op
+        case what:
+            return "operate", ManageThread(thread=thread, what=what, target_json=operation.target_json)
+
+
+def looked_back(work: Work, call: Call, reply: TurnsRead) -> None:
+    """A page of what a revert would take was read: read on, cut, or say that there is no such turn."""
     close_call(work, call)
     session = _of(work, call)
     if session is None or session.operation is None:
         return
     operation = session.operation
+    assert operation.cut is not None
+    cut = reverting.add(operation.cut, reply)
+    session = work.put(replace(session, operation=replace(operation, call=None, cut=cut)))
+    if not cut.found and cut.older is None:
+        give_up(work, session, "unknown-turn", reverting.missing(cut))
+    work.move_on(session.id)
+
+
+def done(work: Work, call: Call, reply: TurnAccepted | None) -> None:
+    """Codex has taken the operation. `reply` names the turn that a review is."""
+    close_call(work, call)
+    if isinstance(call.op, RevertThread):
+        reverting.done(work, call, call.op)  # also where nobody waits for it any more
+    session = _of(work, call)
+    if session is None or session.operation is None:
+        return
+    operation = session.operation
     work.answer(operation.ticket, SessionAnswer(session=session.record))
-    if operation.kind in LOADED:
+    if operation.kind in TURNS:
         session = work.put(replace(session, operation=replace(operation, awaits_turn=True)))
         if reply is not None and session.turn is None and reply.turn not in session.ended:
             turns.begin(work, session, reply.turn)

@@ -48,6 +48,7 @@ REFUSALS: dict[str, Meaning] = {
     "not-lost": Meaning("conflict", "The session has not lost its thread"),
     "prompt-sent": Meaning("conflict", "The prompt was already sent"),
     "request-closed": Meaning("conflict", "The request is no longer open"),
+    "unknown-turn": Meaning("invalid", "No such turn in the thread"),
     "decision-not-offered": Meaning("invalid", "The decision is not among those offered"),
     "idempotency-mismatch": Meaning("invalid", "The idempotency key was used with another request"),
     "input-too-large": Meaning("invalid", "The input is larger than Codex accepts"),

@@ -140,6 +140,8 @@ def _unloaded(work: Work, session: Session) -> None:
     # What is written and not answered is answered under this attachment, in whatever way; and what became of a turn
     # that is known can be asked under it only.
     waits = session.outgoing is not None or session.steering or session.turn is not None or session.setup is not None
+    # A revert unloads the thread and loads it again, with its subscribers.
+    waits = waits or (session.operation is not None and session.operation.kind == "revert")
     if not waits and work.bound(session):
         turns.unbind(work, session)
         work.move_on(session.id)

@@ -82,6 +82,7 @@ class State:
         """Requests of threads that nobody here holds: another front-end's, or a child's that is not named yet."""
         self.children = Table[ThreadId, Route]()
         self.early = Table[ThreadId, tuple[ThreadNotice, ...]]()
+        self.reverted: list[tuple[SessionId, TurnId]] = []
         self.events: list[EventRecord] = []
         self.promised = False
 
@@ -168,6 +169,7 @@ class State:
                 if change.after is not None and (change.before is None or change.before.record != change.after.record)
             ),
             idempotency=_rows(self.idempotency),
+            reverted=tuple(self.reverted),
             events=tuple(self.events),
             runtime=self.runtime.value,
         )
@@ -178,6 +180,7 @@ class State:
         touched = {id(table): table.keep() for table in self._tables}
         for cell in self._cells:
             cell.keep()
+        self.reverted.clear()
         self.events.clear()
         self.promised = False
         self._evict(touched)
@@ -188,6 +191,7 @@ class State:
             table.undo()
         for cell in self._cells:
             cell.undo()
+        self.reverted.clear()
         self.events.clear()
         self.promised = False
 

@@ -102,7 +102,7 @@ def _succeeded(work: Work, call: Call, reply: inputs.Reply) -> None:
         case inputs.TurnAccepted():
             _turn_accepted(work, call, reply)
         case inputs.TurnsRead():
-            recovery.turns_read(work, call, reply)
+            (operations.looked_back if call.purpose == "look_back" else recovery.turns_read)(work, call, reply)
         case inputs.CallDone():
             _done(work, call, reply)
         case _:
@@ -145,7 +145,7 @@ def _failed(work: Work, call: Call, failure: calls.Failure) -> None:
             turns.refused(work, call, failure)
         case "steer":
             steering.refused(work, call, failure)
-        case "operate" | "fork":
+        case "operate" | "look_back" | "fork":
             operations.failed(work, call, failure)
         case "read":
             recovery.read_failed(work, call, failure)
@@ -215,6 +215,7 @@ HANDLERS: Final[dict[type[inputs.Input], Callable[[Work, Any], None]]] = {
     inputs.TakeBackPrompt: commands.take_back,
     inputs.RetrySession: commands.retry,
     inputs.OperateSession: operations.operate,
+    inputs.RevertSession: operations.revert,
     inputs.ForkSession: operations.fork,
     inputs.InterruptSession: ending.interrupt,
     inputs.StopSession: ending.stop,

@@ -71,6 +71,7 @@ _NAMES: Final[dict[type[inputs.Input], Callable[[Any], Wanted]]] = {
     inputs.TakeBackPrompt: _session,
     inputs.RetrySession: _session,
     inputs.OperateSession: _session,
+    inputs.RevertSession: _session,
     inputs.ForkSession: _fork,
     inputs.InterruptSession: _session,
     inputs.StopSession: _session,

@@ -77,6 +77,7 @@ async def test_every_address_of_the_contract_is_there(document: dict[str, Any]) 
         ("POST", "/api/sessions/{id}/kill"),
         ("POST", "/api/sessions/{id}/fork"),
         ("POST", "/api/sessions/{id}/compact"),
+        ("POST", "/api/sessions/{id}/revert"),
         ("POST", "/api/sessions/{id}/review"),
         ("POST", "/api/sessions/{id}/archive"),
         ("POST", "/api/sessions/{id}/unarchive"),

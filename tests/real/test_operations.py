@@ -1,4 +1,4 @@
-"""Fork, compact, review and archive on the real Codex."""
+"""Fork, compact, review, revert and archive on the real Codex."""
 
 import pytest
 from support.daemon import Daemon
@@ -43,6 +43,37 @@ async def test_a_review_is_a_turn(daemon: Daemon) -> None:
     assert len(await daemon.wait_done("s", 2)) == 2
 
 
+async def test_turns_are_taken_back_and_the_session_goes_on_without_them(daemon: Daemon) -> None:
+    await daemon.create("s", prompt={"input": "@usage input=5 output=2\n@say first"})
+    await daemon.wait_done("s")
+    for number, text in enumerate(("second", "@usage input=9 output=1\n@say third", "fourth"), start=2):
+        await daemon.prompt("s", text)
+        await daemon.wait_done("s", number)
+    turns = [turn["id"] for turn in (await daemon.get("/api/sessions/s/turns"))["data"]]
+    reverted = await daemon.post("/api/sessions/s/revert", {"turns": 1})
+    assert (reverted["status"], reverted["messageCount"]) == ("ready", 6)
+    reverted = await daemon.post("/api/sessions/s/revert", {"beforeTurnId": turns[2]})
+    assert reverted["messageCount"] == 2
+    assert [turn["id"] for turn in (await daemon.get("/api/sessions/s/turns"))["data"]] == turns[3:]
+    items = (await daemon.get("/api/sessions/s/items"))["data"]
+    assert {item["turnId"] for item in items} == set(turns[3:])
+    await daemon.prompt("s", "@usage input=9 output=1\n@say another way")
+    done = (await daemon.wait_done("s", 5))[-1]
+    assert (done["state"], done["tokens"]) == ("normal", {"input": 9, "output": 1})
+    asked = " ".join(daemon.model.calls[-1].user_texts)
+    assert ("first" in asked, "second" in asked, "third" in asked, "fourth" in asked) == (True, False, False, False)
+    refused = await daemon.call("POST", "/api/sessions/s/revert", {"turns": 3})
+    assert (refused.status_code, refused.json()["type"]) == (422, "urn:termald:problem:unknown-turn")
+
+
+async def test_turns_are_taken_back_from_a_session_that_is_detached(daemon: Daemon) -> None:
+    await daemon.create("s", prompt={"input": "one"})
+    await daemon.wait_done("s")
+    await daemon.post("/api/sessions/s/stop")
+    reverted = await daemon.post("/api/sessions/s/revert", {"turns": 1})
+    assert (reverted["status"], reverted["messageCount"]) == ("ready", 0)
+
+
 async def test_an_archived_session_says_so_and_comes_back(daemon: Daemon) -> None:
     await daemon.create("s", prompt={"input": "hello"})
     await daemon.wait_done("s")
@@ -59,8 +90,8 @@ async def test_an_archived_session_says_so_and_comes_back(daemon: Daemon) -> Non
 async def test_all_of_them_are_refused_while_a_turn_runs(daemon: Daemon) -> None:
     await daemon.create("s", prompt={"input": "@hold gate"})
     await daemon.model.wait_held("gate")
-    for what in ("fork", "compact", "review", "archive", "unarchive"):
-        response = await daemon.call("POST", f"/api/sessions/s/{what}")
+    for what in ("fork", "compact", "review", "revert", "archive", "unarchive"):
+        response = await daemon.call("POST", f"/api/sessions/s/{what}", {"turns": 1} if what == "revert" else None)
         assert response.status_code == 409, (what, response.text)
         assert response.json()["type"] == "urn:termald:problem:session-busy"
     daemon.model.release("gate")

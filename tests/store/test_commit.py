@@ -6,6 +6,7 @@ import trio
 from store.builders import (
     ATTACHMENT,
     EVERYTHING,
+    batch_of,
     changed,
     event,
     item,
@@ -26,6 +27,7 @@ from state.records import (
     Loaded,
     SessionId,
     ThreadId,
+    TurnId,
     Wanted,
 )
 from state.store import open_store
@@ -201,3 +203,16 @@ async def test_a_cancelled_commit_is_whole(tmp_path: Path) -> None:
         assert scope.cancelled_caught
         assert (await store.boot()).next_seq == 3
         await store.commit(Changes(events=(event(3),)), sync=True)
+
+
+async def test_turns_that_were_taken_back_are_in_no_history_any_more(tmp_path: Path) -> None:
+    sessions, turns = batch_of(session("s"), session("other")), []
+    for of in ("s", "other"):
+        turns += [turn("a", of, 1, state="normal"), turn("b", of, 2, state="normal")]
+    items = tuple(item(f"i-{one.id}", one.session_id, number, turn_id=one.id) for number, one in enumerate(turns, 1))
+    reverted = Changes(reverted=((SessionId("s"), TurnId("b")),))
+    async with store_with(tmp_path, sessions, Changes(turns=tuple(turns), items=items), reverted) as store:
+        left = {of: await store.turns(SessionId(of), order="oldest", limit=9) for of in ("s", "other")}
+        kept = await store.items(SessionId("s"), order="oldest", limit=9)
+    assert {of: [one.id for one in page.rows] for of, page in left.items()} == {"s": ["a"], "other": ["a", "b"]}
+    assert [one.id for one in kept.rows] == ["i-a"]

@@ -76,6 +76,11 @@ class MemoryStore:
         self.prompts |= {record.id: record for record in changes.prompts}
         self.turns |= {(record.session_id, record.id): record for record in changes.turns}
         self.items |= {(record.session_id, record.turn_id, record.id): record for record in changes.items}
+        for session_id, turn_id in changes.reverted:
+            self.turns.pop((session_id, turn_id), None)
+            gone = [key for key in self.items if key[:2] == (session_id, turn_id)]
+            for key in gone:
+                del self.items[key]
         self.requests |= {record.id: record for record in changes.requests}
         self.intents |= {record.tag: record for record in changes.intents}
         for thread in changes.unignored:

@@ -20,6 +20,7 @@ from termald.core.effects import (
     OpenFresh,
     OpenKnown,
     ReadTurns,
+    RevertThread,
     StartTurn,
     SteerTurn,
     Unsubscribe,
@@ -151,7 +152,7 @@ def _interrupt(op: Interrupt) -> tuple[str, Message]:
 
 def _read_turns(op: ReadTurns) -> tuple[str, Message]:
     return "thread/turns/list", t.ThreadTurnsListParams(
-        thread_id=op.thread, items_view="full", limit=TURNS_READ, sort_direction="desc"
+        thread_id=op.thread, items_view="full", limit=TURNS_READ, sort_direction="desc", cursor=_set(op.older)
     )
 
 
@@ -174,6 +175,10 @@ def _manage(op: ManageThread) -> tuple[str, Message]:
             return "thread/archive", t.ThreadArchiveParams(thread_id=op.thread)
         case "unarchive":
             return "thread/unarchive", t.ThreadUnarchiveParams(thread_id=op.thread)
+
+
+def _revert(op: RevertThread) -> tuple[str, Message]:
+    return "thread/revert", t.ThreadRevertParams(thread_id=op.thread, before_turn_id=op.before_turn)
 
 
 def _fork(op: ForkThread) -> tuple[str, Message]:
@@ -219,5 +224,6 @@ _OPS: Final[dict[type[Op], Callable[[Any], tuple[str, Message]]]] = {
     Unsubscribe: _unsubscribe,
     DisposeThread: _dispose,
     ManageThread: _manage,
+    RevertThread: _revert,
     ForkThread: _fork,
 }

@@ -236,7 +236,8 @@ def _steered(head: dict[str, Any], result: msgspec.Raw) -> Reply:
 
 
 def _turns(head: dict[str, Any], result: msgspec.Raw) -> Reply:
-    return TurnsRead(**head, turns=tuple(seen_turn(turn) for turn in _decode_turns(result).data))
+    page = _decode_turns(result)
+    return TurnsRead(**head, turns=tuple(seen_turn(turn) for turn in page.data), older=page.next_cursor)
 
 
 _BY_PURPOSE: Final[dict[Purpose, Callable[[dict[str, Any], msgspec.Raw], Reply]]] = {
@@ -247,4 +248,5 @@ _BY_PURPOSE: Final[dict[Purpose, Callable[[dict[str, Any], msgspec.Raw], Reply]]
     "turn": _turn,
     "steer": _steered,
     "read": _turns,
+    "look_back": _turns,
 }

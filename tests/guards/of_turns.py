@@ -1,0 +1,44 @@
+"""The guards of what is done to a whole thread, of requests that nobody decides, and of queues that stand still."""
+
+from typing import Final
+
+from guards.guard import CORE, Guard
+
+REVERTING: Final = "tests/core/test_reverting.py"
+
+OF_TURNS: Final = (
+    # --- what is done to a whole thread ---
+    Guard(
+        "a revert unloads its thread and the session stays attached",
+        "I4",
+        CORE + "routing.py",
+        'waits = waits or (session.operation is not None and session.operation.kind == "revert")',
+        "",
+        f"{REVERTING}::test_the_thread_is_unloaded_on_the_way_and_its_session_stays_attached",
+    ),
+    Guard(
+        "what an attaching finds running is not interrupted by an operation",
+        "I1",
+        CORE + "operations.py",
+        "if session.turn is not None:\n        # Another",
+        "if False:\n        # Another",
+        f"{REVERTING}::test_a_detached_session_is_attached_first_and_a_turn_that_runs_there_is_not_interrupted",
+    ),
+    Guard(
+        "a sum that begins anew repeats nothing",
+        "I12",
+        CORE + "reverting.py",
+        "tokens_seen=-1",
+        "tokens_seen=session.tokens_seen",
+        f"{REVERTING}::test_what_is_spent_after_it_is_counted_though_the_sum_is_what_it_was",
+    ),
+    Guard(
+        "a cut that was made is made here too, whoever waits",
+        "I5",
+        CORE + "operations.py",
+        "reverting.done(work, call, call.op)  # also where nobody waits for it any more\n    session = _of(work, call)",
+        "session = _of(work, call)\n        if session is not None:\n            reverting.done(work, call, call.op)\n"
+        "    session = _of(work, call)",
+        f"{REVERTING}::test_an_answer_that_nobody_waits_for_any_more_still_takes_the_turns_out",
+    ),
+)
