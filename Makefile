@@ -59,7 +59,9 @@ races: $(READY)  ## new orders of events on the pure core, judged by the invaria
 SEEDS ?= 500
 .PHONY: simulate
 simulate: $(READY)  ## the whole daemon from seeds, over a scripted Codex; SEEDS=2000, SEEDS=5000-7000
-	SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/sim/test_seeds.py
+	SEEDS=$(SEEDS) DOOR=inside $(BIN)/python -m pytest tests/sim/test_seeds.py
+	SEEDS=$(SEEDS) DOOR=http $(BIN)/python -m pytest tests/sim/test_seeds.py
+	SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/sim/test_every_step.py tests/sim/test_every_checkpoint.py
 
 .PHONY: protocol
 protocol: $(READY)  ## generate Codex's message types from the installed binary

@@ -1,8 +1,9 @@
 """The whole daemon under everything that may go wrong, by seed. Each run checks I1 to I12 at its end, crashes, boots,
 checks again, and boots once more.
 
-`SEEDS=2000` runs so many seeds, `SEEDS=5000-7000` those; `SEED=4711` runs one and shows what happened. A seed that has
-failed goes into `seeds.txt` and is run for ever.
+`SEEDS=2000` runs so many seeds, `SEEDS=5000-7000` those; `SEED=4711` runs one and shows what happened. `DOOR=http` lets
+people ask the API instead of the daemon itself, and listen to its events. A seed that has failed goes into `seeds.txt`,
+with its door, and is run for ever.
 """
 
 import os
@@ -10,17 +11,22 @@ import time
 from pathlib import Path
 
 import pytest
-from support.sim_run import plan_of, run_and_report
+from support.sim_run import DOORS, Door, plan_of, run_and_report
 
 KEPT = Path(__file__).with_name("seeds.txt")
 SHORT = range(8)
 FAILURES_MAX = 10
 
 
-def kept() -> list[int]:
-    """Return the seeds that once failed; what follows a `#` says why."""
-    lines = (line.partition("#")[0].strip() for line in KEPT.read_text().splitlines())
-    return [int(line) for line in lines if line]
+def kept() -> list[tuple[int, Door]]:
+    """Return the seeds that once failed, each with its door; what follows a `#` says why."""
+    lines = (line.partition("#")[0].split() for line in KEPT.read_text().splitlines())
+    return [(int(line[0]), as_door(*line[1:])) for line in lines if line]
+
+
+def as_door(name: str = "inside") -> Door:
+    """Return the door of this name."""
+    return {str(door): door for door in DOORS}[name]
 
 
 def asked() -> range | None:
@@ -33,9 +39,9 @@ def asked() -> range | None:
     return range(int(first), int(last) + 1) if dash else range(int(first))
 
 
-@pytest.mark.parametrize("seed", sorted({*SHORT, *kept()}))
-def test_a_seed(seed: int) -> None:
-    failure = run_and_report(seed)
+@pytest.mark.parametrize(("seed", "door"), sorted({*((seed, door) for seed in SHORT for door in DOORS), *kept()}))
+def test_a_seed(seed: int, door: Door) -> None:
+    failure = run_and_report(seed, door=door)
     assert failure is None, failure
 
 
@@ -43,13 +49,16 @@ def test_a_seed(seed: int) -> None:
 def test_the_seeds_that_were_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     seeds = asked()
     assert seeds is not None
+    door = as_door(os.environ.get("DOOR", "inside"))
     began, failures = time.monotonic(), []
     for number, seed in enumerate(seeds, start=1):
-        failure = run_and_report(seed, lines=400 if len(seeds) == 1 else 0)
+        failure = run_and_report(seed, door=door, lines=400 if len(seeds) == 1 else 0)
         if failure is not None:
             failures.append(failure)
             with capsys.disabled():
-                print(f"\nSEED={seed} python -m pytest tests/sim/test_seeds.py  # {plan_of(seed)}\n{failure}")
+                print(
+                    f"\nSEED={seed} DOOR={door} python -m pytest tests/sim/test_seeds.py  # {plan_of(seed)}\n{failure}"
+                )
         if len(failures) == FAILURES_MAX:
             break
         if number % 100 == 0:

@@ -9,7 +9,7 @@ import msgspec
 import trio
 from support.sim_world import DaemonGone, World
 
-from state.records import DELIVERY_FINAL, IgnoredThread, PromptId, RequestId, ThreadId
+from state.records import DELIVERY_FINAL, IgnoredThread, RequestId, ThreadId
 from termald.core import inputs as ins
 from termald.core.effects import Refused
 
@@ -196,12 +196,12 @@ async def stream(world: World, turns: int) -> None:
     await _persist(world, lambda: world.create(X))
     for number in range(turns):
         await _persist(world, partial(world.prompt, X, X_SAYS, id_=f"x-{number}"))
-        await world.until(partial(_is_over, world, PromptId(f"x-{number}")), "X's turn", within_s=3_000.0)
+        await world.until(partial(_is_over, world, f"x-{number}"), "X's turn", within_s=3_000.0)
         await trio.sleep(1.0)
 
 
-def _is_over(world: World, prompt: PromptId) -> bool:
-    return world.rows.prompts[prompt].delivery in DELIVERY_FINAL
+def _is_over(world: World, prompt: str) -> bool:
+    return world.rows.prompts[world.id_of(prompt)].delivery in DELIVERY_FINAL
 
 
 async def _persist(world: World, ask: Callable[[], Awaitable[object]]) -> None:

@@ -11,6 +11,8 @@ from typing import Any, Final, Literal
 import msgspec
 import trio
 from support import sim_checks
+from support.sim_http import HttpWorld
+from support.sim_listeners import Listener
 from support.sim_people import People, X, stream
 from support.sim_scheduling import failure_of, run_seeded
 from support.sim_world import World, open_world
@@ -153,11 +155,17 @@ class Outcome(msgspec.Struct):
     x: Innocent
 
 
-async def simulate(seed: int, *, seen: Callable[[World], None] = lambda world: None) -> Outcome:
+Door = Literal["inside", "http"]
+"""Whether people ask the daemon itself, or its API, where some listen to its events as well."""
+DOORS: Final[dict[Door, type[World]]] = {"inside": World, "http": HttpWorld}
+
+
+async def simulate(seed: int, *, door: Door = "inside", seen: Callable[[World], None] = lambda world: None) -> Outcome:
     """Live through one run, and check it. `seen` is given the world. Errors: AssertionError, naming the invariant."""
     plan = plan_of(seed)
-    async with open_world(str(seed), transport=plan.transport) as world:
+    async with open_world(str(seed), kind=DOORS[door], transport=plan.transport) as world:
         seen(world)
+        listeners = _listen(world, seed)
         people = People(world, Random(f"people {seed}"), restarts=not plan.leaves_x_alone)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stream, world, X_TURNS)
@@ -172,8 +180,10 @@ async def simulate(seed: int, *, seen: Callable[[World], None] = lambda world: N
         x = innocent_of(world)
         await come_to_rest(world, people)
         sim_checks.at_rest(world)
+        for listener in listeners:
+            await listener.check()
         for prompt in people.promised:
-            assert prompt in world.rows.prompts, f"I5: {prompt} was promised, and is not there"
+            assert world.id_of(prompt) in world.rows.prompts, f"I5: {prompt} was promised, and is not there"
         await _crash_and_boot(world, people)
         return Outcome(trace=[str(entry) for entry in world.home.record], x=x)
 
@@ -185,18 +195,27 @@ async def simulate_x_alone(seed: int) -> Innocent:
         return innocent_of(world)
 
 
-def run_and_report(seed: int, *, lines: int = 40) -> str | None:
+def run_and_report(seed: int, *, door: Door = "inside", lines: int = 40) -> str | None:
     """Run a seed. Return None, or why it failed, with the last lines of what happened."""
     worlds: list[World] = []
 
     async def main() -> Outcome:
-        return await simulate(seed, seen=worlds.append)
+        return await simulate(seed, door=door, seen=worlds.append)
 
     failure = failure_of(lambda: run_seeded(main, seed))
     if failure is None:
         return None
     last = [str(entry)[:300] for entry in worlds[-1].home.record[-lines:]] if lines else []
-    return "\n".join([*last, f"seed {seed}: {type(failure).__name__}: {failure}"])
+    return "\n".join([*last, f"seed {seed} {door}: {type(failure).__name__}: {failure}"])
+
+
+def _listen(world: World, seed: int) -> list[Listener]:
+    if not isinstance(world, HttpWorld):
+        return []
+    listeners = [Listener(world, Random(f"listener {seed} {session}"), session) for session in (None, X, "s1")]
+    for listener in listeners:
+        world.nursery.start_soon(listener.run)
+    return listeners
 
 
 def _brew(world: World, plan: Plan) -> None:

@@ -2,13 +2,14 @@
 
 trio orders each batch of runnable tasks by chance. Two names of its run loop, both private, make that chance ours;
 `tests/sim/test_scheduling.py` fails if a release of trio moves them. A thread would come back when it likes: nothing in
-a seeded run may start one.
+a seeded run may start one, so what is given to a thread is done at once.
 """
 
+import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 from unittest import mock
 
 import trio
@@ -34,7 +35,12 @@ def run_seeded(
     main: Callable[[], Awaitable[T]], seed: object, *, instruments: tuple[trio.abc.Instrument, ...] = ()
 ) -> T:
     """Run to the end on a clock that jumps whenever everybody waits."""
-    with seeded_scheduling(seed), mock.patch.object(trio.to_thread, "run_sync", _no_thread):
+    dice = Random(f"ids {seed!r}")
+    with (
+        seeded_scheduling(seed),
+        mock.patch.object(trio.to_thread, "run_sync", _at_once),
+        mock.patch.object(uuid, "uuid4", lambda: uuid.UUID(int=dice.getrandbits(128), version=4)),
+    ):
         return trio.run(main, clock=MockClock(autojump_threshold=0), instruments=instruments)
 
 
@@ -52,5 +58,6 @@ def failure_of(run: Callable[[], object]) -> Exception | None:
     return None
 
 
-def _no_thread(*args: object, **kwargs: object) -> NoReturn:
-    raise AssertionError(f"a thread in a seeded run, for {args[0]}")
+async def _at_once(call: Callable[..., T], *args: Any, **how: Any) -> T:
+    await trio.lowlevel.checkpoint()
+    return call(*args)

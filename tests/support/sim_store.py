@@ -4,7 +4,7 @@ It is as slow, as full and as mortal as it is told to be. A daemon may die in th
 is there) or after it (all of it is, and nobody was told).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 import trio
@@ -40,6 +40,8 @@ class Rows(MemoryStore):
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self.runtimes: dict[RuntimeId, RuntimeRecord] = {}
+        self.also: Callable[[Changes], None] = lambda changes: None
+        """Given everything that was committed."""
 
     def load_now(self, wanted: Wanted) -> Loaded:
         loaded = super().load_now(wanted)
@@ -57,6 +59,7 @@ class Rows(MemoryStore):
         self.commits.clear()  # nobody asks for them here, and a long run makes many
         if changes.runtime is not None:
             self.runtimes[changes.runtime.runtime_id] = changes.runtime
+        self.also(changes)
 
     def boot(self) -> BootImage:
         image = super().boot()
@@ -77,12 +80,13 @@ class Troubles(msgspec.Struct):
 class SimStore:
     """What one daemon holds of the rows, from its start to its death."""
 
-    def __init__(self, rows: Rows, troubles: Troubles) -> None:
+    def __init__(self, rows: Rows, troubles: Troubles, dawdle: Callable[[str], Awaitable[None]]) -> None:
         self.rows = rows
         self.host = rows.host
         self.is_dead = False
         """Whether the daemon that holds it was killed: what that one does on its way out happens to nobody."""
         self._troubles = troubles
+        self._dawdle = dawdle
 
     def announce(self, url: str) -> None:
         """Nobody looks."""
@@ -90,6 +94,7 @@ class SimStore:
     async def load(self, wanted: Wanted) -> Loaded:
         """Return what there is of what is named."""
         await trio.lowlevel.checkpoint()
+        await self._dawdle("load")
         return self.rows.load_now(wanted)
 
     async def commit(self, changes: Changes, *, sync: bool) -> None:
@@ -140,6 +145,7 @@ class SimStore:
 
     async def _write(self, changes: Changes, *, sync: bool) -> None:
         await trio.lowlevel.checkpoint()
+        await self._dawdle("commit")
         if self.is_dead:
             raise DaemonDied
         if slow_s := self._troubles.slow_s():
@@ -153,6 +159,7 @@ class SimStore:
         if death == "after":
             self._die()
         await trio.lowlevel.checkpoint()
+        await self._dawdle("committed")
 
     def _die(self) -> None:
         self.is_dead = True

@@ -23,7 +23,7 @@ from support.sim_store import DaemonDied, Rows, SimStore, Troubles
 
 from discovery.homes import Marks
 from discovery.scanner import Emit, KnownStamps, ScanReport
-from state.records import Host, KnownThread, PromptId, SessionId, ThreadId
+from state.records import BootImage, Host, KnownThread, PromptId, SessionId, ThreadId
 from state.store import Store
 from termald.codex.binary import CodexBinary
 from termald.core import inputs as ins
@@ -72,12 +72,17 @@ class World:
         self._ids += 1
         return f"id-{self._ids}"
 
+    async def dawdle(self, door: str) -> None:
+        """Give way at one of the daemon's doors, as often as this world likes."""
+
     async def _find_codex(self, setting: str | None, env_path: str) -> CodexBinary:
         await trio.lowlevel.checkpoint()
+        await self.dawdle("find_codex")
         return CodexBinary(path=Path("/bin/codex"), version="0.171.0", origin="setting")
 
     async def _is_folder(self, path: Path) -> bool:
         await trio.lowlevel.checkpoint()
+        await self.dawdle("is_folder")
         return str(path) not in self.missing_folders
 
     async def _scan(
@@ -89,6 +94,7 @@ class World:
         for start in range(0, len(stored), page_size):
             page = tuple(_known(row, home) for row in stored[start : start + page_size])
             await trio.sleep(0.01)
+            await self.dawdle("scan")
             stamps = await known_stamps([thread.thread_id for thread in page])
             changed = tuple(thread for thread in page if stamps.get(thread.thread_id) != thread.stamp)
             if changed:
@@ -108,12 +114,19 @@ class World:
         """The newest app-server."""
         return self.machine.codex
 
+    def make_store(self, image: BootImage) -> SimStore:
+        """Make what a daemon that begins with `image` holds of the rows."""
+        return SimStore(self.rows, self.troubles, self.dawdle)
+
+    def made(self, daemon: Daemon) -> None:
+        """Do what is to be done with a new daemon before it begins."""
+
     async def boot(self) -> Daemon:
         """Start a daemon over what is there; return it once commands may be asked of it."""
         assert self.daemon is None
         self.boots += 1
         image = self.rows.boot()
-        self.store = store = SimStore(self.rows, self.troubles)
+        self.store = store = self.make_store(image)
         self.machine.daemon_is_dead = lambda: store.is_dead
         outside = Outside(
             now_ms=self.now_ms,
@@ -125,15 +138,16 @@ class World:
             scan=self._scan,
             look_at_marks=self._look_at_marks,
         )
-        # The API alone asks a store for more than this one has, and there is no API here.
+        # The API alone asks a store for more than this one has.
         daemon = Daemon(self.settings, cast("Store", store), image, outside)
+        self.made(daemon)
         self._life, self._over = trio.CancelScope(), trio.Event()
         began = trio.Event()
         self.daemon = daemon
         self.nursery.start_soon(self._live, daemon, began)
         async with trio.open_nursery() as race:
             race.start_soon(_first, began, race.cancel_scope)
-            race.start_soon(_first, self._over, race.cancel_scope)
+            race.start_soon(self.until_over, race.cancel_scope)
         return daemon
 
     async def _live(self, daemon: Daemon, began: trio.Event) -> None:
@@ -152,10 +166,14 @@ class World:
 
     async def crash(self) -> None:
         """Kill the daemon, wherever it stands. Codex lives on, if it listens on its socket."""
+        self.kill()
+        await self._over.wait()
+
+    def kill(self) -> None:
+        """As `crash`, without waiting for the end."""
         if self.store is not None:
             self.store.is_dead = True
         self._life.cancel()
-        await self._over.wait()
 
     async def revive(self) -> None:
         """See to it that a daemon is there, and not about to die."""
@@ -172,7 +190,16 @@ class World:
         self._life.cancel()
         await self._over.wait()
 
+    async def until_over(self, scope: trio.CancelScope) -> None:
+        """Cancel `scope` when this daemon's life ends."""
+        await self._over.wait()
+        scope.cancel()
+
     # --- what people ask ---
+
+    def id_of(self, prompt: str) -> PromptId:
+        """Return the id of a prompt that somebody asked for under this name."""
+        return PromptId(prompt)
 
     async def ask(self, make: Callable[[ins.Ticket, int], ins.Command]) -> Answer:
         """Ask, and return the answer.
@@ -183,7 +210,7 @@ class World:
             raise DaemonGone
         answers: list[Answer] = []
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_first, self._over, nursery.cancel_scope)
+            nursery.start_soon(self.until_over, nursery.cancel_scope)
             answers.append(await self.daemon.ask(make))
             nursery.cancel_scope.cancel()
         if not answers:
@@ -285,11 +312,13 @@ async def _first(event: trio.Event, scope: trio.CancelScope) -> None:
 
 
 @asynccontextmanager
-async def open_world(seed: str = "0", *, boot: bool = True, **options: Any) -> AsyncIterator[World]:
+async def open_world(
+    seed: str = "0", *, kind: type[World] = World, boot: bool = True, **options: Any
+) -> AsyncIterator[World]:
     """Open a world, with a daemon in it; everybody in it is gone when the block ends, and nobody had a fault."""
     with structlog.testing.capture_logs() as logs:
         async with trio.open_nursery() as nursery:
-            world = World(nursery, seed, **options)
+            world = kind(nursery, seed, **options)
             if boot:
                 await world.boot()
             yield world
