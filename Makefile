@@ -51,10 +51,10 @@ SEED ?= 1
 crash: $(READY)  ## kill the daemon, Codex or both under load; CYCLES=100 SEED=1
 	$(BIN)/python tests/crash --cycles $(CYCLES) --seed $(SEED)
 
-SECONDS_EACH ?= 600
+SECONDS ?= 600
 .PHONY: races
-races: $(READY)  ## new orders of events on the pure core, judged by the invariants; SECONDS_EACH=600
-	$(BIN)/python tools/races.py --seconds $(SECONDS_EACH)
+races: $(READY)  ## new orders of events on the pure core, judged by the invariants; SECONDS=600, or SEEDS=2000 to simulate
+	$(if $(filter command% environment%,$(origin SEEDS)),$(MAKE) simulate,$(BIN)/python tools/races.py --seconds $(SECONDS))
 
 SEEDS ?= 500
 .PHONY: simulate
