@@ -63,6 +63,8 @@ class Problem(Record, frozen=True, kw_only=True):
     retryable: bool = False
     codex_code: int | None = None
     codex_message: str | None = None
+    reset_at_ms: int | None = None
+    """When it ends by itself, where that is known."""
 
 
 class SessionRecord(Record, frozen=True, kw_only=True):

@@ -71,8 +71,10 @@ async def models(desk: NamedDependency[Desk], notebook: NamedDependency[Notebook
 
 @get("/api/account", responses=_RESPONSES)
 async def account(desk: NamedDependency[Desk], notebook: NamedDependency[Notebook], fresh: Fresh = False) -> Said:
-    """Return who Codex is logged in as, if anybody."""
-    return await notebook.read(desk, "account", fresh=fresh)
+    """Return who Codex is logged in as, if anybody; `state` is `auth_required` where nobody is and somebody must be."""
+    said = await notebook.read(desk, "account", fresh=fresh)
+    lacks = said.get("account") is None and said.get("requiresOpenaiAuth") is True
+    return {**said, "state": "auth_required" if lacks else "ready"}
 
 
 @get("/api/rate-limits", responses=_RESPONSES)

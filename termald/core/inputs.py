@@ -446,13 +446,22 @@ class ItemCompleted(TurnNotice, frozen=True, kw_only=True):
     children: tuple[ThreadId, ...] = ()
 
 
+class LimitWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the account's limits as Codex told it last."""
+
+    used_percent: int
+    resets_at_ms: int
+
+
 class RawNotice(FromCodex, frozen=True, kw_only=True):
-    """Whatever has no input of its own, verbatim. Routed by thread only, never by turn."""
+    """Whatever has no input of its own, verbatim. Routed by thread only, never by turn. `limits`: the account's, where
+    it is these that are told."""
 
     method: str
     params_json: str
     thread: ThreadId | None = None
     turn: TurnId | None = None
+    limits: tuple[LimitWindow, ...] = ()
 
 
 class BadFrame(FromCodex, frozen=True, kw_only=True):
@@ -591,6 +600,13 @@ class OperationDeadline(Input, frozen=True, kw_only=True):
 
     session: SessionId
     call: CallId
+
+
+class LimitOver(Input, frozen=True, kw_only=True):
+    """What a session's queue stands still for should be over by now."""
+
+    session: SessionId
+    until_ms: int
 
 
 class DisposalDeadline(Input, frozen=True, kw_only=True):

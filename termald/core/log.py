@@ -100,6 +100,8 @@ def _problem(why: Problem | None) -> dict[str, Any] | None:
     data: dict[str, Any] = {"slug": why.slug, "message": why.message, "retryable": why.retryable}
     if why.codex_code is not None or why.codex_message is not None:
         data["codex"] = {"code": why.codex_code, "message": why.codex_message}
+    if why.reset_at_ms is not None:
+        data["resetAt"] = rfc3339(why.reset_at_ms)
     return data
 
 

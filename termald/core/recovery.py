@@ -29,6 +29,7 @@ from termald.core import (
     prompts,
     requests,
     setup,
+    standstill,
     turns,
 )
 from termald.core.calls import Failure, close_call, open_call
@@ -175,6 +176,7 @@ def booted(work: Work, boot: Booted) -> None:
         # Whatever was being minted when the daemon ended has no turn; its tag is ignored wherever it shows (BOOT-09).
         setup.close_intent(work, tag, "ignored", "the daemon ended before the answer came")
     for session in work.state.sessions.values():
+        standstill.watch(work, session)
         attachment = session.record.attachment
         live = attachment is not None or session.record.status in ("connecting", "ready", "running")
         if live and (attachment is None or attachment.runtime_id != boot.alive):
@@ -201,7 +203,8 @@ def settle(work: Work, session: Session, cause: str) -> None:
         ending.detach(work, session, why.message)
         return
     session = setup.lift(session, "turn-unconfirmed")  # of a process that is gone it can be known
-    session = with_record(session, attachment=None, status="detached", waiting_on=None, last_error=why)
+    shown = session.record.last_error if standstill.stands(session) else why
+    session = with_record(session, attachment=None, status="detached", waiting_on=None, last_error=shown)
     session = work.put(replace(session, reading=None, tools=None, reattach=False, looks=0))
     work.disarm("prompt", session.id)
     log.session(work, session, "detached", reason=why.message)

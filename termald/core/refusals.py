@@ -64,6 +64,8 @@ REFUSALS: dict[str, Meaning] = {
     "provider-missing": Meaning("codex", "The model provider is not configured"),
     "turn-refused": Meaning("codex", "Codex refused the turn"),
     "turn-failed": Meaning("codex", "The turn failed"),
+    "quota-exhausted": Meaning("codex", "The account's quota is exhausted", retryable=True),
+    "auth-required": Meaning("codex", "Codex is not logged in, or its login is not taken"),
     "turn-unconfirmed": Meaning("codex", "It is not known whether Codex has the prompt", retryable=True),
     "codex-refused": Meaning("codex", "Codex refused the request"),
     "codex-overloaded": Meaning("codex", "Codex is overloaded", retryable=True),
@@ -87,9 +89,21 @@ REFUSALS: dict[str, Meaning] = {
 }
 
 
-def problem(slug: str, message: str, *, codex_code: int | None = None, codex_message: str | None = None) -> Problem:
+def problem(
+    slug: str,
+    message: str,
+    *,
+    codex_code: int | None = None,
+    codex_message: str | None = None,
+    reset_at_ms: int | None = None,
+) -> Problem:
     """Return a `Problem` of a documented slug; an undocumented one is a programming error (`KeyError`)."""
     meaning = REFUSALS[slug]
     return Problem(
-        slug=slug, message=message, retryable=meaning.retryable, codex_code=codex_code, codex_message=codex_message
+        slug=slug,
+        message=message,
+        retryable=meaning.retryable,
+        codex_code=codex_code,
+        codex_message=codex_message,
+        reset_at_ms=reset_at_ms,
     )

@@ -58,6 +58,8 @@ def replay_early(work: Work, thread: ThreadId) -> None:
 
 def raw(work: Work, notice: RawNotice) -> None:
     """Pass on what has no input of its own, under its thread's session if it has one."""
+    if notice.limits:
+        work.state.account_limits.value = notice.limits
     session = work.route(notice.thread) if notice.thread is not None else None
     log.raw(work, session, notice.method, notice.params_json, notice.turn)
 

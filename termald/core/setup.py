@@ -22,6 +22,9 @@ from termald.core.work import Work
 AWAIT_A_WORD: Final = frozenset({"held", "turn-unconfirmed"})
 """Why a queue is held that only its user may let go on: it is not known whether a prompt of it has run."""
 
+AWAIT_THE_ACCOUNT: Final = frozenset({"quota-exhausted", "auth-required"})
+"""Why a queue is held that would meet the same refusal, prompt by prompt (`standstill`)."""
+
 
 def claim(work: Work, session: Session) -> None:
     """Claim the slot and send one request, or line up for the pace."""
@@ -181,7 +184,7 @@ def bind(work: Work, session: Session, call: Call, reply: ThreadOpened) -> None:
     record = session.record
     # A queue that a failed setup held goes on with the thread; one that waits for somebody's word, or that a stop
     # holds, does not.
-    asked = record.last_error is not None and record.last_error.slug in AWAIT_A_WORD
+    asked = record.last_error is not None and record.last_error.slug in AWAIT_A_WORD | AWAIT_THE_ACCOUNT
     session = with_record(
         session,
         thread_id=reply.thread,

@@ -35,7 +35,7 @@ from state.records import (
     TurnId,
     TurnRecord,
 )
-from termald.core.inputs import CallId, RequestArrived, ThreadNotice
+from termald.core.inputs import CallId, LimitWindow, RequestArrived, ThreadNotice
 from termald.core.limits import Limits
 from termald.core.model import ActiveTurn, Call, Disposal, DisposalStep, Route, Session, is_final
 from termald.core.tables import Cell, Table
@@ -62,6 +62,7 @@ class State:
         self.calls_waiting = Cell[tuple[CallId, ...]](())
         self.setups_open = Cell[int](0)
         self.setups_waiting = Cell[tuple[SessionId, ...]](())
+        self.account_limits = Cell[tuple[LimitWindow, ...]](())
         self.late_frames = Cell[int](0)
         self.bad_frames = Cell[int](0)
         self.sessions = Table[SessionId, Session]()

@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from state.records import Delivery, PromptId, TurnId, TurnRecord, TurnState
-from termald.core import blocks, disposal, failures, interrupts, log, looks, prompts, requests
+from termald.core import blocks, disposal, failures, interrupts, log, looks, prompts, requests, standstill
 from termald.core.calls import Failure, close_call, entomb, open_call
 from termald.core.effects import StartTurn
 from termald.core.inputs import (
@@ -334,8 +334,9 @@ def finish_as(work: Work, session: Session, status: str, failure: Any, *, reconc
     if status == "interrupted":
         session = finish(work, session, "cancelled", message="interrupted", reconciled=reconciled)
     elif status == "failed":
-        ending = failures.classify(failure)
+        ending = failures.classify(failure, work.state.account_limits.value, work.at_ms)
         session = finish(work, session, ending.state, ending=ending, reconciled=reconciled)
+        standstill.begin(work, session, ending)
     elif active.whole and not active.output and active.record.ours:
         session = finish(work, session, "error", ending=failures.EMPTY, reconciled=reconciled)
     else:

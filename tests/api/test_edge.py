@@ -92,7 +92,6 @@ async def test_what_is_not_there_is_not_found(client: httpx.AsyncClient) -> None
         "/schema",
         "/api/model",
         "/api/phantom",
-        "/api/sessions/a/revert",
         "/api/sessions/a/rename",
     ]:
         problem_of(await client.get(path), "not-found")

@@ -134,6 +134,7 @@ def test_a_detached_session_is_attached_first_and_a_turn_that_runs_there_is_not_
     assert story.count(fx.OpenKnown) == 1
     story.opened(story.last(fx.OpenKnown), "TD", "active")
     story.turns_read(story.seen("other", "inProgress"))
+    assert ticket in story.answers
     assert story.refusal(ticket) == "session-busy"
     assert story.count(fx.RevertThread) == 0
     story.completed("other", thread="TD")

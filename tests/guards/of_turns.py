@@ -5,6 +5,7 @@ from typing import Final
 from guards.guard import CORE, Guard
 
 REVERTING: Final = "tests/core/test_reverting.py"
+STANDSTILL: Final = "tests/core/test_standstill.py"
 
 OF_TURNS: Final = (
     # --- what is done to a whole thread ---
@@ -40,5 +41,30 @@ OF_TURNS: Final = (
         "session = _of(work, call)\n        if session is not None:\n            reverting.done(work, call, call.op)\n"
         "    session = _of(work, call)",
         f"{REVERTING}::test_an_answer_that_nobody_waits_for_any_more_still_takes_the_turns_out",
+    ),
+    # --- queues that stand still ---
+    Guard(
+        "what every prompt would meet holds the queue",
+        "I5",
+        CORE + "turns.py",
+        "standstill.begin(work, session, ending)",
+        "pass",
+        f"{STANDSTILL}::test_what_waits_is_kept_and_the_session_says_why",
+    ),
+    Guard(
+        "an older limit does not end a newer wait",
+        "I4",
+        CORE + "standstill.py",
+        "if session is None or _until(session) != timer.until_ms:",
+        "if session is None or _until(session) is None:",
+        f"{STANDSTILL}::test_an_older_reset_does_not_end_a_newer_wait",
+    ),
+    Guard(
+        "an attaching does not end a wait for the account",
+        "I5",
+        CORE + "setup.py",
+        "in AWAIT_A_WORD | AWAIT_THE_ACCOUNT\n",
+        "in AWAIT_A_WORD\n",
+        f"{STANDSTILL}::test_a_lost_link_changes_nothing_about_it",
     ),
 )

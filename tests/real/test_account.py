@@ -17,6 +17,7 @@ async def test_models_and_account_are_codexs_own_answers_with_their_age(daemon: 
     assert fresh["ageMs"] <= again["ageMs"]
     account = await daemon.get("/api/account")
     assert account["account"] is None
+    assert account["state"] == "ready"  # the scripted provider wants no login
 
 
 async def test_what_codex_refuses_is_a_problem_that_keeps_its_words(daemon: Daemon) -> None:

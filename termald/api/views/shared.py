@@ -39,12 +39,14 @@ class CodexSaid(View, frozen=True, kw_only=True):
 
 
 class Why(View, frozen=True, kw_only=True):
-    """Why something failed. `slug` is one of the documented problems; the same shape stands in the events."""
+    """Why something failed. `slug` is one of the documented problems; the same shape stands in the events. `resetAt`:
+    when it ends by itself, where that is known."""
 
     slug: str
     message: str
     retryable: bool
     codex: CodexSaid | None
+    reset_at: str | None
 
 
 class Attachment(View, frozen=True, kw_only=True):
@@ -65,7 +67,13 @@ def why(problem: Problem | None) -> Why | None:
     """Return a failure as it is shown."""
     if problem is None:
         return None
-    return Why(slug=problem.slug, message=problem.message, retryable=problem.retryable, codex=codex_said(problem))
+    return Why(
+        slug=problem.slug,
+        message=problem.message,
+        retryable=problem.retryable,
+        codex=codex_said(problem),
+        reset_at=time_or_none(problem.reset_at_ms),
+    )
 
 
 def attachment(stamp: CodexAttachment | None) -> Attachment | None:

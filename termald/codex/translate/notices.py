@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from state.records import ItemId, KnownThread, LinkId, ThreadId, Tokens, TurnId
 from termald.codex import frames
@@ -19,6 +20,7 @@ from termald.core.inputs import (
     ItemCompleted,
     ItemDelta,
     ItemStarted,
+    LimitWindow,
     RawNotice,
     RequestResolved,
     ThreadGone,
@@ -45,6 +47,7 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 _place: Final = msgspec.json.Decoder(_Place).decode
+_limits_of: Final = msgspec.json.Decoder(t.AccountRateLimitsUpdatedNotification).decode
 
 
 def notice(link: LinkId, frame: frames.Notification, at_ms: int) -> FromCodex:
@@ -185,6 +188,17 @@ def _plan(head: Head, params: msgspec.Raw) -> FromCodex:
     return _news(head, params, "plan")
 
 
+def _limits(head: Head, params: msgspec.Raw) -> FromCodex:
+    given = _limits_of(params).rate_limits
+    windows = (None, None) if given is None else (given.primary, given.secondary)
+    told = tuple(
+        LimitWindow(used_percent=window.used_percent, resets_at_ms=window.resets_at * 1000)
+        for window in windows
+        if window is not None and window.used_percent is not None and window.resets_at is not None
+    )
+    return replace(raw(head, "account/rateLimits/updated", params), limits=told)
+
+
 class _InTurn(msgspec.Struct, frozen=True):
     thread: str = msgspec.field(name="threadId")
     turn: str = msgspec.field(name="turnId")
@@ -282,5 +296,6 @@ HANDLERS: Final[dict[str, Handler]] = {
     "item/reasoning/textDelta": _delta("reasoningText"),
     "item/commandExecution/outputDelta": _delta("output"),
     "item/fileChange/outputDelta": _delta("output"),
+    "account/rateLimits/updated": _limits,
     "serverRequest/resolved": _typed(t.ServerRequestResolvedNotification, _resolved),
 }
