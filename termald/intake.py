@@ -22,6 +22,8 @@ def decisions(
     state: State, seen: ThreadsSeen | ThreadStarted, new_session_id: Callable[[], SessionId]
 ) -> Iterator[ThreadDecided]:
     """Yield a verdict for each thread, one at a time, so that each is decided on what the one before it changed."""
+    if isinstance(seen, ThreadStarted) and seen.link != state.link.value:
+        return  # what an ended connection says is of then (RUNTIME-04)
     threads = seen.threads if isinstance(seen, ThreadsSeen) else (seen.known,)
     ephemeral = isinstance(seen, ThreadStarted) and seen.ephemeral
     for thread in threads:

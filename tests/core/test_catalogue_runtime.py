@@ -3,7 +3,7 @@
 import pytest
 from support.story import Story
 
-from state.records import TurnId
+from state.records import KnownThread, LinkId, SessionId, ThreadId, TurnId
 from termald.core import effects as fx
 from termald.core import inputs as ins
 from termald.core.limits import Limits
@@ -108,6 +108,37 @@ def test_runtime_04_an_answer_over_an_ended_link_is_nobodys(story: Story) -> Non
     assert story.live() == before
     story.accepted("t1", pending)  # control
     assert story.session().active_turn_id == "t1"
+
+
+def test_runtime_04_a_thread_that_an_ended_connection_tells_of_is_judged_by_nobody(story: Story) -> None:
+    """What it said of a thread is of then, and would be taken for what discovery sees now. (Found by the model.)"""
+    ticket = story.ask(
+        lambda t, at: ins.CreateSession(
+            ticket=t,
+            at_ms=at,
+            session=SessionId("taken"),
+            settings=ins.SessionSettings(cwd="/work"),
+            thread=ThreadId("T9"),
+        )
+    )
+    assert isinstance(story.answers[ticket], fx.SessionAnswer)
+    old = story.link
+    story.lost()
+
+    def tell(link: LinkId) -> None:
+        seen = KnownThread(thread_id=ThreadId("T9"), home="/home", cls="discovered", reason="seen", cwd="/work")
+        story.do(
+            ins.ThreadStarted(
+                at_ms=story.tick(), link=link, thread=seen.thread_id, tag=None, ephemeral=False, parent=None, known=seen
+            )
+        )
+
+    before = story.store.sessions["taken"], story.store.threads.get(ThreadId("T9")), len(story.store.events)
+    tell(old)
+    assert (story.store.sessions["taken"], story.store.threads.get(ThreadId("T9")), len(story.store.events)) == before
+    story.up("R1", connection=2)
+    tell(story.link)  # control
+    assert story.store.threads[ThreadId("T9")].cls == "owned"
 
 
 def test_runtime_05_a_frame_that_could_not_be_written_for_a_dead_process_touches_nothing_of_the_next(
