@@ -121,6 +121,19 @@ def decided(decision: str) -> Talk:
     return talk
 
 
+def patched(decision: str) -> Talk:
+    async def talk(side: Side) -> None:
+        codex = await side.connect("a")
+        thread = await opened(side, codex)
+        await codex.start_turn(thread, "@say I write.\n@patch add made.txt hello\n@say done.")
+        request = await codex.wait_for("item/fileChange/requestApproval")
+        await codex.answer(request, {"decision": decision})
+        await codex.wait_for("turn/completed")
+        await listed(codex, thread)
+
+    return talk
+
+
 async def interrupted_while_asking(side: Side) -> None:
     codex = await side.connect("a")
     thread = await opened(side, codex)
@@ -279,6 +292,9 @@ TALKS: dict[str, Talk] = {
     "accepted": decided("accept"),
     "declined": decided("decline"),
     "cancelled": decided("cancel"),
+    "a patch accepted": patched("accept"),
+    "a patch declined": patched("decline"),
+    "a patch cancelled": patched("cancel"),
     "interrupted while asking": interrupted_while_asking,
     "two connections": two_connections,
     "a turn outlives its client": a_turn_outlives_its_client,

@@ -56,9 +56,8 @@ def test_the_seeds_that_were_asked_for(capsys: pytest.CaptureFixture[str]) -> No
         if failure is not None:
             failures.append(failure)
             with capsys.disabled():
-                print(
-                    f"\nSEED={seed} DOOR={door} python -m pytest tests/sim/test_seeds.py  # {plan_of(seed)}\n{failure}"
-                )
+                repro = f"SEED={seed} DOOR={door} python -m pytest tests/sim/test_seeds.py"
+                print(f"\n{repro}  # {plan_of(seed, door)}\n{failure}")
         if len(failures) == FAILURES_MAX:
             break
         if number % 100 == 0:

@@ -117,13 +117,14 @@ def _one_session(daemon: Daemon, session: Session) -> None:
     # While there is no link to a process that lives, what it was doing is not known, and nothing is settled.
     unknown = state.link.value is None and record.attachment is not None
     uncertain = bool(session.queue) and state.prompts[session.queue[0]].delivery != "queued"
+    lined_up = session.id in state.setups_waiting.value
     if record.status == "connecting":
-        lined_up = session.id in state.setups_waiting.value
         under_way = bool(session.setup or session.reading or session.turn or session.looks or lined_up)
         assert under_way or unknown, f"I7: {session.id} is connecting and nothing is under way"
     if record.status == "running":
-        under_way = bool(session.turn or session.outgoing)
-        assert under_way or (unknown and uncertain), f"I7: {session.id} is running and nothing runs"
+        # What was sent before the link was lost may run; it is looked for once its thread is resumed, in its turn.
+        looked_for = uncertain and (unknown or lined_up)
+        assert session.turn or session.outgoing or looked_for, f"I7: {session.id} is running and nothing runs"
     if record.status == "closed":
         assert not held_prompts, "I5: closed with prompts"
     if record.status in ("detached", "closed"):

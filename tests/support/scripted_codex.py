@@ -45,8 +45,16 @@ class ScriptedCodex(Process):
                 self.tell_all("warning", {"message": "about nobody"})
             case "stranger":
                 self.nursery.start_soon(self.stranger)
-            case _ if loaded is None:
-                return
+            case "stall" | "deaf":
+                for connection in list(self.connections):
+                    connection.block("stalled" if deed.name == "stall" else "deaf")
+                    self.nursery.start_soon(self._unblock, connection, deed.seconds)
+            case _ if loaded is not None:
+                await self._meddle(loaded, deed.name)
+
+    async def _meddle(self, loaded: Loaded, name: str) -> None:
+        """Do something to a thread, as another front-end would."""
+        match name:
             case "foreign-turn":
                 await self.foreign_turn(loaded, "from another front-end")
             case "compaction" if loaded.row.stored:
@@ -54,9 +62,19 @@ class ScriptedCodex(Process):
             case "unload" if loaded.turn is None:
                 await turns.unload(self, loaded.row.id)
                 self.tell_all("thread/closed", {"threadId": loaded.row.id})
+            case "archive" | "delete" if loaded.row.stored:
+                await calls.put_away(self, loaded.row, f"{name}d")
+                self.tell_all(f"thread/{name}d", {"threadId": loaded.row.id})
+            case "unarchive" if archived := [row for row in self.home.threads.values() if row.archived]:
+                archived[0].archived = False
+                self.tell_all("thread/unarchived", {"threadId": archived[0].id})
             case "rename":
                 loaded.row.name = "renamed elsewhere"
                 self.tell_all("thread/name/updated", {"threadId": loaded.row.id, "threadName": loaded.row.name})
+
+    async def _unblock(self, connection: Connection, seconds: float) -> None:
+        await trio.sleep(seconds)
+        connection.unblock()
 
     def _somebody(self) -> Loaded | None:
         there = list(self.threads.values())

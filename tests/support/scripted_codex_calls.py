@@ -288,16 +288,21 @@ async def _put_away(call: Call, how: str) -> Outcome:
     codex, row = call.codex, call.codex.home.find(call.thread)
     if row is None:
         raise refused("no-rollout", call.thread)
-    if how == "archived":
-        row.archived = True
-    else:
-        row.deleted = True
-    await turns.unload(codex, row.id)
+    await put_away(codex, row, how)
 
     async def tell() -> None:
         codex.tell_all(f"thread/{how}", {"threadId": row.id})
 
     return Outcome({}, tell)
+
+
+async def put_away(codex: Process, row: ThreadRow, how: str) -> None:
+    """Archive or delete a thread, which unloads it."""
+    if how == "archived":
+        row.archived = True
+    else:
+        row.deleted = True
+    await turns.unload(codex, row.id)
 
 
 async def _read(call: Call) -> Outcome:

@@ -39,7 +39,11 @@ MENU: Final[dict[str, tuple[str, ...]]] = {
     "ask": (*ANYWHERE, "string-id", "resolved-elsewhere", "asked-twice", "no-thread", "unknown-request"),
     # The turn is over.
     "end": (*ANYWHERE, "end-twice", "end-untold", "end-late", "left-open", "late-item", "error-again"),
-    "idle": (*ANYWHERE, "foreign-turn", "compaction", "unload", "rename", "stranger", "bad-frame", "no-thread-notice"),
+    "idle": (
+        *ANYWHERE,
+        *("foreign-turn", "compaction", "unload", "rename", "stranger", "bad-frame", "no-thread-notice"),
+        *("stall", "deaf", "archive", "unarchive", "delete"),
+    ),
 }
 
 

@@ -108,6 +108,11 @@ class CodexHome:
         number = self._minted[kind] = self._minted.get(kind, 0) + 1
         return f"019a{kind:04x}-0000-7000-8000-{number:012d}"
 
+    def unarchive(self) -> None:
+        """Take everything out of the archive, as a user would who finds that something cannot be resumed."""
+        for row in self.threads.values():
+            row.archived = False
+
     def lost(self, process: int) -> None:
         """A process is gone: what it had not stored goes with it, and its turns are found interrupted."""
         for row in list(self.threads.values()):

@@ -7,7 +7,7 @@ messages for a socket, after which a reader that takes nothing loses its connect
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 import trio
 from trio.testing import memory_stream_one_way_pair, memory_stream_pump
@@ -41,12 +41,9 @@ class Connection:
         self.number = number
         self.initialized = False
         self.is_open = True
-        self.stalled = trio.Event()
-        """Set: output flows. Replace it by a fresh event to stall it."""
-        self.stalled.set()
-        self.deaf = trio.Event()
-        """Set: input is taken. Replace it to leave the input undrained."""
-        self.deaf.set()
+        self._output, self._input = trio.Event(), trio.Event()
+        """Set: it flows."""
+        self.unblock()
         self.queue: deque[bytes] = deque()
         self._peer = peer
         self._filled = trio.Event()
@@ -58,6 +55,18 @@ class Connection:
             self.queue.append(frame)
             self._filled.set()
             self._queued()
+
+    def block(self, way: Literal["stalled", "deaf"]) -> None:
+        """Let nothing out any more (`stalled`), or take nothing in (`deaf`)."""
+        if way == "stalled":
+            self._output = trio.Event()
+        else:
+            self._input = trio.Event()
+
+    def unblock(self) -> None:
+        """Let everything flow again."""
+        self._output.set()
+        self._input.set()
 
     def close(self) -> None:
         """Hang up; what is queued is not delivered."""
@@ -80,7 +89,7 @@ class Connection:
             if not self.queue:
                 self._filled = trio.Event()
                 await self._filled.wait()
-            await self.stalled.wait()
+            await self._output.wait()
             await self._peer.thawed()
             if not self.queue:
                 continue  # it has died meanwhile, and left the rest in the wire
@@ -92,7 +101,7 @@ class Connection:
 
     async def _listen(self) -> None:
         while True:
-            await self.deaf.wait()
+            await self._input.wait()
             raw = await self._next()
             if raw is None:
                 return
@@ -201,9 +210,13 @@ class PipeConnection(Connection):
         self._rest = b""
         self._lines: deque[bytes] = deque()
 
+    def clean(self) -> None:
+        """Write lines as they are from now on."""
+        self._mangle = lambda line: [line]
+
     async def _pass_input(self) -> None:
         # The kernel's 64 KiB are as good as none for somebody who never reads.
-        await self.deaf.wait()
+        await self._input.wait()
         memory_stream_pump(self.pipes.to_codex, self.pipes.theirs_in)
 
     async def _deliver(self, frame: bytes) -> None:

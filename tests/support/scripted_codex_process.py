@@ -43,6 +43,8 @@ class Turn:
         self.scope = trio.CancelScope()
         self.ended = trio.Event()
         self.interrupted_by_answer = False
+        self.diff = ""
+        """What it has changed in its folder so far."""
         self.owed: tuple[int, int, int] | None = None
         """What the last model call cost, until it is told: with its tools' end, or when it is interrupted."""
 
@@ -163,6 +165,13 @@ class Process:
         self.connections.append(kind)
         self.nursery.start_soon(kind.run)
         return kind
+
+    def clean(self) -> None:
+        """Soil nothing any more."""
+        self.mangle = None
+        for connection in self.connections:
+            if isinstance(connection, PipeConnection):
+                connection.clean()
 
     def left(self, connection: Connection) -> None:
         """A client is gone; threads and turns stay, unless the pipes were the only way in."""

@@ -44,6 +44,42 @@ async def run_command(codex: Process, loaded: Loaded, turn: Turn, command: str) 
     return True
 
 
+async def patch_files(codex: Process, loaded: Loaded, turn: Turn, patch: str) -> bool:
+    """Ask for approval of a change, and do as was decided. False where the turn ends with it."""
+    item_id = codex.home.mint(ITEM)
+    name, text = _added(patch)
+    loaded.flags.append("waitingOnApproval")
+    _tell(codex, loaded, turn, "item/started", {"item": wire.file_change(item_id, text, status="inProgress")})
+    codex.tell_status(loaded)
+    params = {"turnId": turn.row.id, "itemId": item_id, "reason": None, "grantRoot": None}
+    decision = await _decided(codex, loaded, "item/fileChange/requestApproval", params)
+    answer = decision.get("decision") if isinstance(decision, dict) else None
+    _wait_no_more(codex, loaded)
+    if answer == "decline":
+        _finish(codex, loaded, turn, wire.file_change(item_id, text, status="declined"))
+        return True
+    if answer in ("cancel", None):
+        turn.interrupted_by_answer = True
+        return False
+    _finish(codex, loaded, turn, wire.file_change(item_id, text, status="completed"))
+    turn.diff = wire.diff_of_new_file(name, text)
+    tell_diff(codex, loaded, turn)
+    return True
+
+
+def _added(patch: str) -> tuple[str, str]:
+    """Return name and text of the file that a patch makes; other patches are not played."""
+    _, head, line, _ = patch.splitlines()
+    assert head.startswith("*** Add File: ") and line.startswith("+"), f"the fake does not play {patch!r}"
+    return head.removeprefix("*** Add File: "), f"{line[1:]}\n"
+
+
+def tell_diff(codex: Process, loaded: Loaded, turn: Turn) -> None:
+    """Tell what the turn has changed so far, if it has changed anything."""
+    if turn.diff:
+        _tell(codex, loaded, turn, "turn/diff/updated", {"diff": turn.diff})
+
+
 async def ask_user(codex: Process, loaded: Loaded, turn: Turn, step: Ask) -> bool:
     """Ask the user a question, and go on with whatever is answered."""
     options = [{"label": option, "description": option} for option in step.options]

@@ -11,13 +11,14 @@ from support import scripted_codex_wire as wire
 from support.scripted_codex_home import ITEM, TURN, TurnRow
 from support.scripted_codex_links import Connection
 from support.scripted_codex_process import Loaded, Process, Turn
-from support.scripted_codex_tools import ask_user, run_command
+from support.scripted_codex_tools import ask_user, patch_files, run_command, tell_diff
 from support.scripted_codex_wire import Json
 
-from termald.scripted_model.plan import Ask, Cut, Fail, Hold, ModelCall, NewMessage, Reason, Say, Shell, Wait
+from termald.scripted_model.plan import Ask, Cut, Fail, Hold, ModelCall, NewMessage, Patch, Reason, Say, Shell, Wait
 from termald.scripted_model.script import parse_script
 from termald.scripted_model.stream import default_usage
 
+Tool = Shell | Patch | Ask
 ATTEMPTS_MAX: Final = 3
 """`stream_max_retries = 2`, as the scripted model's home has it."""
 COMPACTION: Final = (100, 60, 0)
@@ -131,6 +132,7 @@ def tell_owed(codex: Process, loaded: Loaded, turn: Turn) -> None:
     loaded.row.usage = (before[0] + spent[0], before[1] + spent[1], before[2] + spent[2])
     loaded.row.last_usage, loaded.row.usage_of = spent, turn.row.id
     tell_usage(codex, loaded, turn.row.id)
+    tell_diff(codex, loaded, turn)
 
 
 async def unload(codex: Process, thread_id: str) -> None:
@@ -219,7 +221,7 @@ class _Play:
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, call: ModelCall, attempt: int) -> bool:
-        tools: list[Shell | Ask] = []
+        tools: list[Tool] = []
         with trio.CancelScope() as self._turn.saying:
             await self._codex.pause(self._cwd, 0.005, 0.1)
             tools = await self._say(call, attempt)
@@ -232,8 +234,8 @@ class _Play:
         tell_owed(self._codex, self._loaded, self._turn)
         return all(used) and not self._turn.inputs
 
-    async def _say(self, call: ModelCall, attempt: int) -> list[Shell | Ask]:
-        tools: list[Shell | Ask] = []
+    async def _say(self, call: ModelCall, attempt: int) -> list[Tool]:
+        tools: list[Tool] = []
         for step in call.steps:
             match step:
                 case Fail() | Cut() if step.times is not None and attempt > step.times:
@@ -251,7 +253,7 @@ class _Play:
                     await trio.sleep(step.ms / 1000)
                 case Hold():
                     await self._codex.held(step.name)
-                case Shell() | Ask():
+                case Shell() | Patch() | Ask():
                     tools.append(step)
                 case _:
                     raise AssertionError(f"the fake does not play {step}")
@@ -322,9 +324,11 @@ class _Play:
 
     # --- what it asks ---
 
-    async def _use(self, tool: Shell | Ask) -> bool:
+    async def _use(self, tool: Tool) -> bool:
         if isinstance(tool, Shell):
             return await run_command(self._codex, self._loaded, self._turn, tool.command)
+        if isinstance(tool, Patch):
+            return await patch_files(self._codex, self._loaded, self._turn, tool.text)
         return await ask_user(self._codex, self._loaded, self._turn, tool)
 
     def _tell(self, method: str, params: Json) -> None:

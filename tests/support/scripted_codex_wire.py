@@ -4,6 +4,7 @@ Of the real objects the fields are kept that termald, or a comparison of both, m
 holds these shapes against the real binary.
 """
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -216,6 +217,25 @@ def command(
         "aggregatedOutput": output,
         "exitCode": code,
     }
+
+
+def file_change(item_id: str, text: str, *, status: str) -> Json:
+    """Return a new file of this text. Its path is told as well by the real one."""
+    return {
+        "type": "fileChange",
+        "id": item_id,
+        "changes": [{"kind": {"type": "add"}, "diff": text}],
+        "status": status,
+    }
+
+
+def diff_of_new_file(name: str, text: str) -> str:
+    """Return the change as git would show it."""
+    blob = hashlib.sha1(b"blob %d\0%s" % (len(text), text.encode()), usedforsecurity=False).hexdigest()
+    return (
+        f"diff --git a/{name} b/{name}\nnew file mode 100644\nindex {'0' * 40}..{blob}\n"
+        f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+{text}"
+    )
 
 
 def failure(message: str, info: Any, details: str | None = None) -> Json:

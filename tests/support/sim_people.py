@@ -34,14 +34,23 @@ SAYINGS: Final = (
     "@say part\n@cut times=1\n@say and the rest",
     "@empty",
 )
+MORE_SAYINGS: Final = (
+    *SAYINGS,
+    "@say I write\n@patch add made.txt hello\n@say I wrote",
+    "@patch add a b\n@and\n@patch add c d",
+)
+"""As `SAYINGS`, where people come in by HTTP; the seeds that were kept before stay what they were."""
 MODES: Final = ("queue",) * 8 + ("steer",) * 2 + ("replace", "reject")
 
 
 class People:
     """Everybody but X. What they do is drawn from `dice`."""
 
-    def __init__(self, world: World, dice: Random, *, restarts: bool = True) -> None:
+    def __init__(
+        self, world: World, dice: Random, *, restarts: bool = True, sayings: tuple[str, ...] = SAYINGS
+    ) -> None:
         self.world = world
+        self._sayings = sayings
         self.dice = dice
         self.sessions: list[str] = []
         self.promised: list[str] = []
@@ -90,7 +99,7 @@ class People:
         name = f"s{self._made}"
         lost = self.dice.choice(("fail", "fail", "fresh"))
         recovery = self.dice.choice(("resend", "resend", "hold"))
-        said = self.dice.choice(SAYINGS) if self.dice.random() < 0.7 else None
+        said = self.dice.choice(self._sayings) if self.dice.random() < 0.7 else None
         self.sessions.append(name)
         await self.world.create(name, prompt=said, on_resume_lost=lost, on_recovery=recovery)
 
@@ -100,7 +109,7 @@ class People:
             await self.create()
             return
         self._asked += 1
-        name, text, mode = f"p{self._asked}", self.dice.choice(SAYINGS), self.dice.choice(MODES)
+        name, text, mode = f"p{self._asked}", self.dice.choice(self._sayings), self.dice.choice(MODES)
         for _ in range(2):
             try:
                 answer = await self.world.prompt(session, text, id_=name, mode=mode)

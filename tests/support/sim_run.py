@@ -11,9 +11,10 @@ from typing import Any, Final, Literal
 import msgspec
 import trio
 from support import sim_checks
+from support.sim_bytes import Mangler
 from support.sim_http import HttpWorld
 from support.sim_listeners import Listener
-from support.sim_people import People, X, stream
+from support.sim_people import MORE_SAYINGS, SAYINGS, People, X, stream
 from support.sim_scheduling import failure_of, run_seeded
 from support.sim_world import World, open_world
 
@@ -23,6 +24,10 @@ from termald.core.state import State
 from termald.core.step import step
 
 Json = dict[str, Any]
+
+Door = Literal["inside", "http"]
+"""Whether people ask the daemon itself, or its API, where some listen to its events as well."""
+DOORS: Final[dict[Door, type[World]]] = {"inside": World, "http": HttpWorld}
 
 X_TURNS: Final = 6
 QUIET_S: Final = 400.0
@@ -104,9 +109,16 @@ WEATHERS: Final[dict[str, Mapping[str, float]]] = {
     "frosts": {"taken freeze": 0.01, "piece freeze": 0.003, "idle freeze": 0.05},
 }
 """What may go wrong together, in Codex."""
+MORE_WEATHERS: Final[dict[str, Mapping[str, float]]] = {
+    "flow": {"idle stall": 0.2, "idle deaf": 0.1},
+    "filing": {"idle archive": 0.1, "idle unarchive": 0.2, "idle delete": 0.05},
+    "bytes": {},
+}
+"""As `WEATHERS`, where people come in by HTTP; the seeds that were kept before stay what they were. `bytes`: what is
+written to the pipes is cut, joined and soiled."""
 TROUBLES: Final = ("slow-disk", "full-disk", "crashes", "missing-folder")
 """What may go wrong elsewhere."""
-TOUCHES_X: Final = frozenset({"links", "deaths", "frosts", *TROUBLES})
+TOUCHES_X: Final = frozenset({"links", "deaths", "frosts", "flow", *TROUBLES})
 """What happens to everybody, X included."""
 
 
@@ -126,10 +138,11 @@ class Plan(msgspec.Struct, frozen=True):
         return not TOUCHES_X & {*self.weathers, *self.troubles}
 
 
-def plan_of(seed: int) -> Plan:
+def plan_of(seed: int, door: Door = "inside") -> Plan:
     """Return what a seed stands for."""
     dice = Random(f"plan {seed}")
-    weathers = tuple(sorted(dice.sample(sorted(WEATHERS), dice.randint(1, 4))))
+    possible = WEATHERS if door == "inside" else WEATHERS | MORE_WEATHERS
+    weathers = tuple(sorted(dice.sample(sorted(possible), dice.randint(1, 4))))
     troubles = tuple(sorted(dice.sample(TROUBLES, dice.choice((0, 0, 1, 1, 2)))))
     return Plan(
         seed=seed,
@@ -155,18 +168,14 @@ class Outcome(msgspec.Struct):
     x: Innocent
 
 
-Door = Literal["inside", "http"]
-"""Whether people ask the daemon itself, or its API, where some listen to its events as well."""
-DOORS: Final[dict[Door, type[World]]] = {"inside": World, "http": HttpWorld}
-
-
 async def simulate(seed: int, *, door: Door = "inside", seen: Callable[[World], None] = lambda world: None) -> Outcome:
     """Live through one run, and check it. `seen` is given the world. Errors: AssertionError, naming the invariant."""
-    plan = plan_of(seed)
+    plan = plan_of(seed, door)
     async with open_world(str(seed), kind=DOORS[door], transport=plan.transport) as world:
         seen(world)
         listeners = _listen(world, seed)
-        people = People(world, Random(f"people {seed}"), restarts=not plan.leaves_x_alone)
+        sayings = SAYINGS if door == "inside" else MORE_SAYINGS
+        people = People(world, Random(f"people {seed}"), restarts=not plan.leaves_x_alone, sayings=sayings)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stream, world, X_TURNS)
             await trio.sleep(1.0)  # X is there before anything goes wrong
@@ -221,8 +230,10 @@ def _listen(world: World, seed: int) -> list[Listener]:
 def _brew(world: World, plan: Plan) -> None:
     rates: dict[str, float] = {}
     for weather in plan.weathers:
-        rates |= WEATHERS[weather]
+        rates |= (WEATHERS | MORE_WEATHERS)[weather]
     world.faults.brew(Random(f"faults {plan.seed}"), rates, spared=frozenset({f"/{X}"}))
+    if "bytes" in plan.weathers:
+        world.machine.mangle = Mangler(Random(f"bytes {plan.seed}"))
     dice = Random(f"troubles {plan.seed}")
     if "slow-disk" in plan.troubles:
         world.troubles.slow_s = lambda: dice.choice((0.0, 0.0, 0.001, 0.05, 2.0, 12.0))
@@ -236,6 +247,10 @@ def _brew(world: World, plan: Plan) -> None:
 
 def _heal(world: World) -> None:
     world.faults.heal()
+    world.home.unarchive()
+    world.machine.mangle = None
+    for process in world.machine.living:
+        process.codex.clean()
     world.troubles.slow_s = lambda: 0.0
     world.troubles.is_full = lambda: False
     world.troubles.death = lambda: None
