@@ -133,9 +133,13 @@ def test_runtime_04_a_thread_that_an_ended_connection_tells_of_is_judged_by_nobo
             )
         )
 
-    before = story.store.sessions["taken"], story.store.threads.get(ThreadId("T9")), len(story.store.events)
+    before = story.store.sessions[SessionId("taken")], story.store.threads.get(ThreadId("T9")), len(story.store.events)
     tell(old)
-    assert (story.store.sessions["taken"], story.store.threads.get(ThreadId("T9")), len(story.store.events)) == before
+    assert (
+        story.store.sessions[SessionId("taken")],
+        story.store.threads.get(ThreadId("T9")),
+        len(story.store.events),
+    ) == before
     story.up("R1", connection=2)
     tell(story.link)  # control
     assert story.store.threads[ThreadId("T9")].cls == "owned"
