@@ -27,6 +27,8 @@ PromptMode = Literal["queue", "steer", "replace", "reject"]
 Ending = Literal["stop", "close"]
 TurnState = Literal["normal", "cancelled", "length", "error"]
 RequestKind = Literal["command", "fileChange", "permissions", "userInput", "elicitation"]
+Choice = Literal["ask", "decline", "accept"]
+Decider = Literal["user", "policy", "deadline"]
 RequestStatus = Literal["open", "answered", "resolved", "expired"]
 IntentState = Literal["open", "claimed", "ignored", "discarded", "orphan"]
 ThreadClass = Literal["owned", "ignored", "orphan", "child", "discovered"]
@@ -65,6 +67,19 @@ class Problem(Record, frozen=True, kw_only=True):
     codex_message: str | None = None
     reset_at_ms: int | None = None
     """When it ends by itself, where that is known."""
+
+
+class RequestPolicy(Record, frozen=True, kw_only=True):
+    """Who decides about each kind of request: whoever is asked, or this. A question and an elicitation can only be
+    answered by somebody, hence not be accepted. `deadline_ms`: how long one may wait before it is declined; None takes
+    the daemon's."""
+
+    command: Choice = "ask"
+    file_change: Choice = "ask"
+    permissions: Choice = "ask"
+    user_input: Literal["ask", "decline"] = "ask"
+    elicitation: Literal["ask", "decline"] = "ask"
+    deadline_ms: int | None = None
 
 
 class SessionRecord(Record, frozen=True, kw_only=True):
@@ -113,6 +128,7 @@ class SessionRecord(Record, frozen=True, kw_only=True):
     updated_at_ms: int = 0
     killed_at_ms: int | None = None
     last_error: Problem | None = None
+    request_policy: RequestPolicy | None = None
 
 
 class PromptRecord(Record, frozen=True, kw_only=True):
@@ -209,6 +225,7 @@ class RequestRecord(Record, frozen=True, kw_only=True):
     answer_json: str | None = None
     opened_at_ms: int = 0
     closed_at_ms: int | None = None
+    decided_by: Decider | None = None
 
 
 class IntentRecord(Record, frozen=True, kw_only=True):

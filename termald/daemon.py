@@ -368,4 +368,5 @@ def core_limits(settings: Settings) -> Limits:
         idle_ms=codex.idle_ms,
         attached_max=codex.attached_max,
         queue_prompts_max=sessions.queue_prompts_max,
+        request_ms=sessions.request_deadline_ms,
     )

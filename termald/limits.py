@@ -205,6 +205,16 @@ class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
             high=100_000,
         ),
     ] = 1_000
+    request_deadline_ms: Annotated[
+        int,
+        bound(
+            "How long an approval or a question waits for a decision before it is declined; a session may choose "
+            "another. Its turn and all prompts behind it wait as long.",
+            unit="ms",
+            low=1_000,
+            high=2_592_000_000,
+        ),
+    ] = 86_400_000
 
 
 class DiscoveryLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from state import records
 from state.records import PromptId, PromptMode, RuntimeMode, SessionId, TurnId
 from termald.api.problems import FieldError, ProblemError, invalid
 from termald.api.strict import Body, to_json
@@ -147,6 +148,37 @@ class ResumeFrom(Body, frozen=True, kw_only=True):
     thread_id: ThreadName
 
 
+Choice = Literal["ask", "decline", "accept"]
+DEADLINE_MS_MAX: Final = 2_592_000_000
+
+
+class RequestPolicy(Body, frozen=True, kw_only=True):
+    """Who decides about what Codex asks: `ask` whoever is there (the default), or decline or accept each. `accept` is
+    one command, one change, or the permissions asked for, for this turn. What nobody decides in `deadlineMs` is
+    declined."""
+
+    command: Choice | None = None
+    file_change: Choice | None = None
+    permissions: Choice | None = None
+    user_input: Literal["ask", "decline"] | None = None
+    elicitation: Literal["ask", "decline"] | None = None
+    deadline_ms: Annotated[int, Meta(ge=1_000, le=DEADLINE_MS_MAX)] | None = None
+
+
+def policy(body: RequestPolicy | None) -> records.RequestPolicy | None:
+    """Return the policy for the core."""
+    if body is None:
+        return None
+    return records.RequestPolicy(
+        command=body.command or "ask",
+        file_change=body.file_change or "ask",
+        permissions=body.permissions or "ask",
+        user_input=body.user_input or "ask",
+        elicitation=body.elicitation or "ask",
+        deadline_ms=body.deadline_ms,
+    )
+
+
 class CreateSession(Body, frozen=True, kw_only=True):
     """A session to be made. `prompt` is an input, or all that a prompt can have."""
 
@@ -165,6 +197,7 @@ class CreateSession(Body, frozen=True, kw_only=True):
     resume_cursor: ResumeFrom | None = None
     on_resume_lost: Literal["fail", "fresh"] | None = None
     on_recovery: Literal["resend", "hold"] | None = None
+    request_policy: RequestPolicy | None = None
     prompt: Input | SubmitPrompt | None = None
 
 
@@ -197,6 +230,7 @@ def session_settings(body: CreateSession) -> SessionSettings:
         config_json=_json_or_none(body.config),
         on_resume_lost=body.on_resume_lost or "fail",
         on_recovery=body.on_recovery or "resend",
+        request_policy=policy(body.request_policy),
     )
 
 
@@ -214,11 +248,14 @@ class PatchSession(Body, frozen=True, kw_only=True):
     developer_instructions: Instructions | UnsetType | None = UNSET
     on_resume_lost: Literal["fail", "fresh"] | UnsetType = UNSET
     on_recovery: Literal["resend", "hold"] | UnsetType = UNSET
+    request_policy: RequestPolicy | UnsetType | None = UNSET
 
 
-def session_changes(body: PatchSession) -> dict[str, str | None]:
+def session_changes(body: PatchSession) -> dict[str, str | records.RequestPolicy | None]:
     """Return what changes, by the record's field names."""
     said = {name: value for name, value in msgspec.structs.asdict(body).items() if value is not UNSET}
+    if "request_policy" in said:
+        said["request_policy"] = policy(said["request_policy"])
     if "approval_policy" in said:
         said["approval_policy_json"] = _json_or_none(said.pop("approval_policy"))
     return said

@@ -1,10 +1,10 @@
 """What counts as an answer to which kind of request. Pure checks: a refusal leaves the request open (REQ-06)."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from state.records import RequestRecord
+from state.records import RequestPolicy, RequestRecord
 from termald.core.effects import AnswerForm
 from termald.core.inputs import AnswerRequest
 
@@ -24,6 +24,15 @@ DECLINE: dict[str, tuple[AnswerForm, str]] = {
     "elicitation": ("result", '{"action":"decline"}'),
 }
 """What says no to each kind."""
+
+
+_POLICIES: Final = {
+    "command": "command",
+    "fileChange": "file_change",
+    "permissions": "permissions",
+    "userInput": "user_input",
+    "elicitation": "elicitation",
+}
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +67,27 @@ def check(request: RequestRecord, answer: AnswerRequest) -> Checked | str:
     return why if why is not None else Checked(form=form, answer_json=text)
 
 
+def decline(request: RequestRecord) -> Checked:
+    """Return what says no to it."""
+    form, text = DECLINE[request.kind]
+    return Checked(form=form, answer_json=text)
+
+
+def by_policy(request: RequestRecord, policy: RequestPolicy | None) -> Checked | None:
+    """Return what the session's policy answers, or None where somebody is to be asked. What it accepts is what was
+    asked for and no more: one command, one change, these permissions for this turn."""
+    choice = "ask" if policy is None else getattr(policy, _POLICIES[request.kind])
+    if choice == "ask":
+        return None
+    if choice == "decline":
+        return decline(request)
+    if request.kind == "permissions":
+        asked = msgspec.json.decode(request.params_json).get("permissions")
+        result = {"permissions": asked if isinstance(asked, dict) else {}, "scope": "turn"}
+        return Checked(form="result", answer_json=msgspec.json.encode(result).decode())
+    return Checked(form="decision", answer_json='"accept"') if '"accept"' in request.decisions else None
+
+
 def _decision(request: RequestRecord, value: Any) -> str | None:
     if any(msgspec.json.decode(offered) == value for offered in request.decisions):
         return None
@@ -86,4 +116,6 @@ def _result(request: RequestRecord, value: Any) -> str | None:
         return f"action {value.get('action')!r} is not one of accept, decline, cancel"
     if request.kind == "permissions" and not isinstance(value.get("permissions"), dict):
         return "result.permissions must be an object; an empty one grants nothing"
+    if request.kind == "permissions" and value.get("scope", "turn") not in ("turn", "session"):
+        return f"scope {value.get('scope')!r} is not one of turn, session"
     return None

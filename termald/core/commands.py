@@ -45,6 +45,7 @@ PATCHABLE: Final = frozenset(
         "developer_instructions",
         "on_resume_lost",
         "on_recovery",
+        "request_policy",
     }
 )
 """Fields of a session that its user may change."""
@@ -80,6 +81,7 @@ def create(work: Work, command: CreateSession) -> None:
         config_json=settings.config_json,
         on_resume_lost=settings.on_resume_lost,
         on_recovery=settings.on_recovery,
+        request_policy=settings.request_policy,
         thread_id=thread,
         # A thread that the caller names is taken to hold something: it is never replaced on the quiet.
         history=thread is not None,

@@ -19,6 +19,7 @@ from state.records import (
     PromptMode,
     RequestId,
     RequestKind,
+    RequestPolicy,
     RuntimeId,
     RuntimeMode,
     RuntimeRecord,
@@ -86,6 +87,7 @@ class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
     config_json: str | None = None
     on_resume_lost: Literal["fail", "fresh"] = "fail"
     on_recovery: Literal["resend", "hold"] = "resend"
+    request_policy: RequestPolicy | None = None
 
 
 class CreateSession(Command, frozen=True, kw_only=True):
@@ -103,7 +105,7 @@ class PatchSession(Command, frozen=True, kw_only=True):
     validated at the edge."""
 
     session: SessionId
-    changes: dict[str, str | None]
+    changes: dict[str, str | RequestPolicy | None]
 
 
 class SubmitPrompt(Command, frozen=True, kw_only=True):
@@ -607,6 +609,13 @@ class LimitOver(Input, frozen=True, kw_only=True):
 
     session: SessionId
     until_ms: int
+
+
+class RequestDeadline(Input, frozen=True, kw_only=True):
+    """Nobody has decided about a request in time."""
+
+    session: SessionId
+    request: RequestId
 
 
 class DisposalDeadline(Input, frozen=True, kw_only=True):

@@ -15,6 +15,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     other front-ends."""
     queue_prompts_max: int = 1_000
     """Prompts waiting in one session; the next is refused as `session-busy`."""
+    request_ms: int = 86_400_000
+    """How long a request of Codex's waits for a decision before it is declined. A turn that waits holds its thread in
+    Codex's memory, and its session's queue; whoever is gone for a day will not miss it."""
     open_ms: int = 60_000
     """`thread/start` and `thread/resume`: a slow login shell is snapshotted on each start."""
     turn_ms: int = 30_000

@@ -218,6 +218,7 @@ def forked(work: Work, call: Call, reply: ThreadOpened) -> None:
         config_json=parent.config_json,
         on_resume_lost=parent.on_resume_lost,
         on_recovery=parent.on_recovery,
+        request_policy=parent.request_policy,
         thread_id=reply.thread,
         history=True,
         message_count=parent.message_count,

@@ -3,17 +3,18 @@
 A request is one per (runtime, rpc id). Codex re-sends an open one to a new subscriber under the same id: it is the same
 card, stamped anew, and a decision that was recorded is sent again, not asked again. A card ends exactly once: resolved
 by Codex (after our answer, another front-end's, or by itself) or expired with its turn, its session or its process.
-None is accepted without a recorded decision: what nobody can decide is declined or refused.
+None is accepted without a recorded decision: what nobody can decide is declined or refused. Who decided stands with it:
+its user, the session's policy at once, or its deadline, which declines.
 """
 
 from typing import Final
 
 from msgspec.structs import replace
 
-from state.records import Problem, RequestId, RequestRecord, ThreadId, WaitingOn
+from state.records import Decider, Problem, RequestId, RequestRecord, ThreadId, WaitingOn
 from termald.core import answers, children, log
 from termald.core.effects import AnswerForm, RequestAnswer, SendAnswer, SendRefusal
-from termald.core.inputs import AnswerRequest, RequestArrived, RequestResolved
+from termald.core.inputs import AnswerRequest, RequestArrived, RequestDeadline, RequestResolved
 from termald.core.model import Session, with_record
 from termald.core.work import Work
 
@@ -100,7 +101,42 @@ def _open(work: Work, session: Session, request: RequestArrived) -> None:
     work.state.requests.put(record.id, record)
     work.state.requests_by_rpc.put((request.link.runtime_id, request.rpc_id_json), record.id)
     log.request(work, session, record, "opened")
-    _show_waiting(work, replace(session, requests=(*session.requests, record.id)))
+    session = replace(session, requests=(*session.requests, record.id))
+    given = answers.by_policy(record, session.record.request_policy)
+    if given is not None:
+        _decide(work, session, record, given, "policy")
+        return
+    _show_waiting(work, session)
+    _watch(work, session, record)
+
+
+def _watch(work: Work, session: Session, record: RequestRecord) -> None:
+    policy = session.record.request_policy
+    chosen = None if policy is None else policy.deadline_ms
+    wait_ms = work.state.limits.request_ms if chosen is None else chosen
+    timer = RequestDeadline(at_ms=0, session=session.id, request=record.id)
+    work.arm(("request", record.id), timer, max(0, record.opened_at_ms + wait_ms - work.at_ms))
+
+
+def overdue(work: Work, timer: RequestDeadline) -> None:
+    """Nobody has decided in time: decline, so that the turn goes on."""
+    session = work.session(timer.session)
+    record = work.state.requests.get(timer.request)
+    if session is None or record is None or record.status != "open" or record.id not in session.requests:
+        return
+    if record.attachment == session.record.attachment:
+        _decide(work, session, record, answers.decline(record), "deadline")
+
+
+def _decide(work: Work, session: Session, record: RequestRecord, given: answers.Checked, by: Decider) -> RequestRecord:
+    record = replace(record, status="answered", answer_form=given.form, answer_json=given.answer_json, decided_by=by)
+    work.state.requests.put(record.id, record)
+    work.disarm("request", record.id)
+    work.promise()
+    log.request(work, session, record, "answered", by=by)
+    _show_waiting(work, session)
+    _send(work, record.rpc_id_json, given.form, given.answer_json)
+    return record
 
 
 def _again(work: Work, session: Session, record: RequestRecord) -> None:
@@ -114,6 +150,8 @@ def _again(work: Work, session: Session, record: RequestRecord) -> None:
         assert record.answer_form is not None
         assert record.answer_json is not None
         _send(work, record.rpc_id_json, record.answer_form, record.answer_json)
+    else:
+        _watch(work, session, stamped)  # the daemon that had armed it may be no more
 
 
 def answer(work: Work, command: AnswerRequest) -> None:
@@ -135,12 +173,7 @@ def answer(work: Work, command: AnswerRequest) -> None:
     if isinstance(checked, str):
         work.refuse(command.ticket, "decision-not-offered", checked)
         return
-    record = replace(record, status="answered", answer_form=checked.form, answer_json=checked.answer_json)
-    work.state.requests.put(record.id, record)
-    work.promise()
-    log.request(work, session, record, "answered")
-    _show_waiting(work, session)
-    _send(work, record.rpc_id_json, checked.form, checked.answer_json)
+    record = _decide(work, session, record, checked, "user")
     work.answer(command.ticket, RequestAnswer(request=record))
 
 
@@ -176,6 +209,7 @@ def decline_all(work: Work, session: Session, why: Problem) -> Session:
 
 def _close(work: Work, session: Session, record: RequestRecord, what: str, **fields: str) -> Session:
     work.state.requests.put(record.id, replace(record, closed_at_ms=work.at_ms))
+    work.disarm("request", record.id)
     session = replace(session, requests=tuple(other for other in session.requests if other != record.id))
     log.request(work, session, record, what, **fields)
     return _show_waiting(work, session)

@@ -245,6 +245,7 @@ HANDLERS: Final[dict[type[inputs.Input], Callable[[Work, Any], None]]] = {
     inputs.IdleUnload: unloading.unload,
     inputs.OperationDeadline: operations.deadline,
     inputs.LimitOver: standstill.over,
+    inputs.RequestDeadline: requests.overdue,
     inputs.DisposalDeadline: disposal.deadline,
     inputs.ThreadDecided: discovery.decided,
     inputs.ScanNews: _scan_news,

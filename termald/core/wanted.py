@@ -79,6 +79,7 @@ _NAMES: Final[dict[type[inputs.Input], Callable[[Any], Wanted]]] = {
     inputs.KillSession: _session,
     inputs.AnswerRequest: _session,
     inputs.LimitOver: _session,
+    inputs.RequestDeadline: _session,
     inputs.IgnoreThread: _entry,
     inputs.UnignoreThread: _thread,
     inputs.ThreadOpened: _thread,

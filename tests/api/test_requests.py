@@ -38,6 +38,8 @@ async def test_a_request_is_shown_as_codex_asked_it(client: httpx.AsyncClient, a
         "itemId": None,
         "params": {"command": ["ls"], "note": "as sent"},
         "decisions": ["accept", "decline", {"acceptWith": {"rule": "ls"}}],
+        "answer": None,
+        "decidedBy": None,
         "attachment": {"runtimeId": "r1", "generation": 1},
         "openedAt": card["openedAt"],
         "closedAt": None,

@@ -85,6 +85,14 @@ async def test_all_that_can_be_chosen_is_kept(client: httpx.AsyncClient, tmp_pat
         "config": {"a": {"b": [1, 2.5, None]}},
         "onResumeLost": "fresh",
         "onRecovery": "hold",
+        "requestPolicy": {
+            "command": "accept",
+            "fileChange": "decline",
+            "permissions": "ask",
+            "userInput": "decline",
+            "elicitation": "ask",
+            "deadlineMs": 5_000,
+        },
     }
     session = await create(client, tmp_path, id="s1", **chosen)
     found = (await client.get("/api/sessions/s1")).json()
@@ -297,6 +305,25 @@ async def test_settings_are_changed_and_taken_back(client: httpx.AsyncClient, tm
     session = changed.json()
     assert (session["title"], session["model"], session["effort"]) == (None, "m", "low")
     assert (session["runtimeMode"], session["approvalPolicy"]) == ("full-access", "never")
+
+
+async def test_a_policy_is_chosen_whole_and_taken_back(client: httpx.AsyncClient, tmp_path: Path) -> None:
+    made = await create(client, tmp_path, id="a", requestPolicy={"command": "decline", "userInput": None})
+    asks = {"command": "ask", "fileChange": "ask", "permissions": "ask", "userInput": "ask", "elicitation": "ask"}
+    assert made["requestPolicy"] == {**asks, "command": "decline", "deadlineMs": None}
+    changed = await client.patch("/api/sessions/a", json={"requestPolicy": {"deadlineMs": 1_000}})
+    assert changed.json()["requestPolicy"] == {**asks, "deadlineMs": 1_000}
+    back = await client.patch("/api/sessions/a", json={"requestPolicy": None})
+    assert back.json()["requestPolicy"] == {**asks, "deadlineMs": None}
+
+
+@pytest.mark.parametrize(
+    "policy", [{"userInput": "accept"}, {"command": "maybe"}, {"commands": "ask"}, {"deadlineMs": 999}, "accept"]
+)
+async def test_a_policy_that_makes_no_sense_is_refused(client: httpx.AsyncClient, tmp_path: Path, policy: Any) -> None:
+    await create(client, tmp_path, id="a")
+    response = await client.patch("/api/sessions/a", json={"requestPolicy": policy})
+    assert problem_of(response, "invalid-request")["errors"][0]["pointer"].startswith("#/requestPolicy")
 
 
 async def test_a_change_of_nothing_asks_nothing(api: Served, client: httpx.AsyncClient, tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Codex asks, and is answered once."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 from support.story import Story
 
-from state.records import RequestId, SessionId, ThreadId, TurnId
+from state.records import RequestId, RequestKind, RequestPolicy, SessionId, ThreadId, TurnId
 from termald.core import effects as fx
 from termald.core import inputs as ins
 
@@ -211,8 +213,164 @@ def test_req_10_the_same_id_of_the_next_process_is_another_request(story: Story)
     assert len(story.answered_requests) == 1
 
 
-def test_req_13_a_request_waits_for_as_long_as_it_takes(story: Story) -> None:
+def test_req_13_a_request_waits_for_hours_and_is_declined_at_its_deadline_and_never_accepted(story: Story) -> None:
     story.request("1")
-    story.now += 7 * 86_400_000
-    assert not any("request" in key for key in story.timers)
-    assert story.store.requests[cards(story)[0]].status == "open"
+    (card,) = cards(story)
+    opened = story.now
+    assert story.armed["request", card].after_ms == story.limits.request_ms
+    assert story.store.requests[card].status == "open"
+    story.fire("request", card)
+    assert story.now - opened >= 23 * 3_600_000
+    (answer,) = story.answered_requests
+    assert isinstance(answer, fx.SendAnswer)
+    assert (answer.form, answer.answer_json) == ("decision", '"decline"')
+    record = story.store.requests[card]
+    assert (record.status, record.answer_json, record.decided_by) == ("answered", '"decline"', "deadline")
+    assert story.session().waiting_on is None
+    (event,) = story.events("request/answered")
+    assert event["by"] == "deadline"
+    assert story.refusal(decide(story, card)) == "request-closed"
+
+
+@pytest.mark.parametrize("over", ["answered", "resolved", "turn"])
+def test_a_request_that_is_over_has_no_deadline_any_more(story: Story, over: str) -> None:
+    story.request("1")
+    (card,) = cards(story)
+    timer = story.timers["request", card]
+    if over == "answered":
+        decide(story, card)
+    elif over == "resolved":
+        resolved(story, "1")
+    else:
+        story.completed("t1")
+    assert ("request", card) not in story.timers
+    before, sent = story.store.requests[card], len(story.answered_requests)
+    story.do(timer)  # it had fired already
+    assert (story.store.requests[card], len(story.answered_requests)) == (before, sent)
+
+
+def test_a_request_that_is_asked_again_keeps_the_deadline_that_it_had(story: Story) -> None:
+    story.request("1")
+    (card,) = cards(story)
+    story.reboot("R1")
+    assert ("request", card) not in story.timers
+    story.now += 3_600_000
+    story.up(connection=2, adopted=True)
+    story.opened(story.last(fx.OpenKnown), status="active")
+    story.request("1")
+    assert cards(story) == [card]
+    left = story.armed["request", card].after_ms
+    assert story.limits.request_ms - 3_700_000 < left <= story.limits.request_ms - 3_600_000
+
+
+# --- policy ---
+
+
+def arrives_of_kind(story: Story, kind: RequestKind, params_json: str = "{}") -> None:
+    plain = ('"accept"', '"decline"') if kind in ("command", "fileChange") else ()
+    story.do(
+        ins.RequestArrived(
+            at_ms=story.tick(),
+            link=story.link,
+            rpc_id_json="7",
+            method=f"some/{kind}",
+            kind=kind,
+            thread=ThreadId("T"),
+            turn=TurnId("t1"),
+            item=None,
+            params_json=params_json,
+            decisions=plain,
+            decline_json="{}",
+        )
+    )
+
+
+def choose(story: Story, **policy: Any) -> None:
+    changes: dict[str, Any] = {"request_policy": RequestPolicy(**policy)}
+    story.ask(lambda t, at: ins.PatchSession(ticket=t, at_ms=at, session=SessionId("s"), changes=changes))
+
+
+ASKED = '{"permissions":{"network":{"enabled":true}},"reason":"r"}'
+GRANTED = '{"permissions":{"network":{"enabled":true}},"scope":"turn"}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "choice", "form", "answer"),
+    [
+        ("command", "accept", "decision", '"accept"'),
+        ("command", "decline", "decision", '"decline"'),
+        ("fileChange", "accept", "decision", '"accept"'),
+        ("fileChange", "decline", "decision", '"decline"'),
+        ("permissions", "accept", "result", GRANTED),
+        ("permissions", "decline", "result", '{"permissions":{}}'),
+        ("userInput", "decline", "answers", "{}"),
+        ("elicitation", "decline", "result", '{"action":"decline"}'),
+    ],
+)
+def test_a_policy_decides_at_once_and_what_it_decided_is_on_record(
+    story: Story, kind: RequestKind, choice: str, form: str, answer: str
+) -> None:
+    field = {"fileChange": "file_change", "userInput": "user_input"}.get(kind, kind)
+    choose(story, **{field: choice})
+    arrives_of_kind(story, kind, ASKED)
+    (card,) = cards(story)
+    record = story.store.requests[card]
+    assert (record.status, record.decided_by, record.answer_json) == ("answered", "policy", answer)
+    assert story.store.commits[-1][1], "it is on the disk before it is sent"
+    (sent,) = story.answered_requests
+    assert isinstance(sent, fx.SendAnswer)
+    assert (sent.form, sent.answer_json) == (form, answer)
+    assert story.session().waiting_on is None
+    assert ("request", card) not in story.timers
+    assert [event["kind"] for event in story.events("request/opened", "request/answered")] == [
+        "request/opened",
+        "request/answered",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["command", "fileChange", "permissions", "userInput", "elicitation"])
+def test_a_policy_for_one_kind_leaves_the_others_to_whoever_is_asked(story: Story, kind: RequestKind) -> None:
+    others = {"command", "file_change", "permissions", "user_input", "elicitation"}
+    others -= {{"fileChange": "file_change", "userInput": "user_input"}.get(kind, kind)}
+    choose(story, **dict.fromkeys(others, "decline"))
+    arrives_of_kind(story, kind)
+    (card,) = cards(story)
+    assert story.store.requests[card].status == "open"
+    assert story.answered_requests == []
+
+
+def test_a_policy_accepts_nothing_that_codex_does_not_take(story: Story) -> None:
+    choose(story, command="accept")
+    story.do(
+        ins.RequestArrived(
+            at_ms=story.tick(),
+            link=story.link,
+            rpc_id_json="7",
+            method="some/command",
+            kind="command",
+            thread=ThreadId("T"),
+            turn=TurnId("t1"),
+            item=None,
+            params_json="{}",
+            decisions=('"decline"',),
+        )
+    )
+    (card,) = cards(story)
+    assert story.store.requests[card].status == "open"
+
+
+def test_a_session_may_choose_its_own_deadline(story: Story) -> None:
+    choose(story, deadline_ms=5_000)
+    story.request("1")
+    (card,) = cards(story)
+    assert story.armed["request", card].after_ms == 5_000
+
+
+def test_a_policy_is_copied_with_a_fork(story: Story) -> None:
+    choose(story, command="decline")
+    story.item("t1", "a")
+    story.completed("t1")
+    new, old = SessionId("f"), SessionId("s")
+    story.ask(lambda t, at: ins.ForkSession(ticket=t, at_ms=at, session=old, new_session=new))
+    story.opened(story.last(fx.ForkThread), "TF")
+    assert story.session("f").request_policy == RequestPolicy(command="decline")

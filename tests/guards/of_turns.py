@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from guards.guard import CORE, Guard
+from guards.guard import CORE, REQUESTS, Guard
 
 REVERTING: Final = "tests/core/test_reverting.py"
 STANDSTILL: Final = "tests/core/test_standstill.py"
@@ -66,5 +66,22 @@ OF_TURNS: Final = (
         "in AWAIT_A_WORD | AWAIT_THE_ACCOUNT\n",
         "in AWAIT_A_WORD\n",
         f"{STANDSTILL}::test_a_lost_link_changes_nothing_about_it",
+    ),
+    # --- requests that nobody decides ---
+    Guard(
+        "a deadline declines what is open, and nothing else",
+        "I6",
+        CORE + "requests.py",
+        'if session is None or record is None or record.status != "open" or record.id not in session.requests:',
+        "if session is None or record is None:",
+        f"{REQUESTS}::test_a_request_that_is_over_has_no_deadline_any_more",
+    ),
+    Guard(
+        "a policy accepts only what Codex takes",
+        "I6",
+        CORE + "answers.py",
+        """answer_json='"accept"') if '"accept"' in request.decisions else None""",
+        """answer_json='"accept"')""",
+        f"{REQUESTS}::test_a_policy_accepts_nothing_that_codex_does_not_take",
     ),
 )

@@ -15,6 +15,7 @@ from termald.limits import CodexLimits, SessionLimits
         (CodexLimits().turn_deadline_ms, Limits().turn_ms),
         (CodexLimits().read_deadline_ms, Limits().read_ms),
         (SessionLimits().queue_prompts_max, Limits().queue_prompts_max),
+        (SessionLimits().request_deadline_ms, Limits().request_ms),
     ],
 )
 def test_a_default_is_the_cores(ours: int, cores: int) -> None:

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from state.records import (
+    Decider,
     ItemRecord,
     RequestKind,
     RequestRecord,
@@ -101,7 +102,7 @@ def item(record: ItemRecord) -> Item:
 
 class RequestCard(View, frozen=True, kw_only=True):
     """Something that Codex asks. `params` is Codex's own; `decisions` are those it offers, empty where it wants
-    `answers` or a `result`."""
+    `answers` or a `result`. `answer` is what was decided, by `decidedBy`."""
 
     id: str
     session_id: str
@@ -113,6 +114,8 @@ class RequestCard(View, frozen=True, kw_only=True):
     item_id: str | None
     params: Any
     decisions: list[Any]
+    answer: Any
+    decided_by: Decider | None
     attachment: Attachment
     opened_at: str
     closed_at: str | None
@@ -131,6 +134,8 @@ def request_card(record: RequestRecord) -> RequestCard:
         item_id=record.item_id,
         params=verbatim(record.params_json),
         decisions=[verbatim(decision) for decision in record.decisions],
+        answer=None if record.answer_form is None else {record.answer_form: verbatim(record.answer_json)},
+        decided_by=record.decided_by,
         attachment=Attachment(runtime_id=record.attachment.runtime_id, generation=record.attachment.generation),
         opened_at=rfc3339(record.opened_at_ms),
         closed_at=time_or_none(record.closed_at_ms),

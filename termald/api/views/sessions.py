@@ -2,7 +2,11 @@
 
 from typing import Any, Literal
 
+import msgspec
+
+from state import records
 from state.records import (
+    Choice,
     Delivery,
     Origin,
     PromptMode,
@@ -54,6 +58,21 @@ class Session(View, frozen=True, kw_only=True):
     last_error: Why | None
 
 
+class RequestPolicy(View, frozen=True, kw_only=True):
+    """Who decides about what Codex asks. `deadlineMs`: null for the daemon's own."""
+
+    command: Choice
+    file_change: Choice
+    permissions: Choice
+    user_input: Choice
+    elicitation: Choice
+    deadline_ms: int | None
+
+
+def _policy(chosen: records.RequestPolicy | None) -> RequestPolicy:
+    return RequestPolicy(**msgspec.structs.asdict(chosen or records.RequestPolicy()))
+
+
 class SessionDetail(Session, frozen=True, kw_only=True):
     """A session with all that was chosen for it. `paused`: its queue waits for a prompt or a retry."""
 
@@ -64,6 +83,7 @@ class SessionDetail(Session, frozen=True, kw_only=True):
     config: Any
     on_resume_lost: Literal["fail", "fresh"]
     on_recovery: Literal["resend", "hold"]
+    request_policy: RequestPolicy
     paused: bool
     resume_lost: bool
     ending: Literal["stop", "close"] | None
@@ -108,6 +128,7 @@ def _detail(record: SessionRecord, queued: int, pending: int) -> dict[str, Any]:
         "config": verbatim(record.config_json),
         "on_resume_lost": record.on_resume_lost,
         "on_recovery": record.on_recovery,
+        "request_policy": _policy(record.request_policy),
         "paused": record.paused,
         "resume_lost": record.resume_lost,
         "ending": record.ending,

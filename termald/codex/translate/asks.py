@@ -61,8 +61,9 @@ def ask(link: LinkId, frame: frames.ServerRequest, at_ms: int) -> RequestArrived
             params_json="null",
             rule_error=f"malformed params: {error}",
         )
-    kind = _KINDS.get(frame.method) if place.thread is not None else None
-    rule_json, rule_error = _rule(frame.method, at_ms) if kind is None else (None, None)
+    known = _KINDS.get(frame.method)
+    kind = known if place.thread is not None else None
+    rule_json, rule_error = (None, None) if kind is not None else _rule(frame.method, known, at_ms)
     return RequestArrived(
         **head,
         kind=kind,
@@ -84,8 +85,10 @@ def _decisions(kind: RequestKind | None, place: _Place) -> tuple[str, ...]:
     return (*offered, *(plain for plain in _PLAIN_DECISIONS if plain not in offered))
 
 
-def _rule(method: str, at_ms: int) -> tuple[str | None, str | None]:
+def _rule(method: str, known: RequestKind | None, at_ms: int) -> tuple[str | None, str | None]:
     """Return the result or the refusal that answers a request which nobody here is asked."""
+    if known is not None:
+        return _DECLINE[known], None  # of no thread: there is nobody to ask
     match method:
         case "currentTime/read":
             return msgspec.json.encode({"currentTimeAt": at_ms // 1000}).decode(), None
