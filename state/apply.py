@@ -76,6 +76,15 @@ def _write_over(db: apsw.Connection) -> None:
         raise StoreStuck(f"a write failed and cannot be taken back: {error}; its outcome is unknown") from error
 
 
+def try_write(db: apsw.Connection) -> None:
+    """Find out whether the disk takes a write, with one that changes nothing."""
+    db.pragma("synchronous", "NORMAL")  # that it is taken is asked, not that it stays
+    with transaction(db, "IMMEDIATE"):
+        # Two changes: SQLite writes no page for a value that is the same.
+        for change in ("+", "-"):
+            db.execute(f"UPDATE host SET syncs_failed = syncs_failed {change} 1")  # noqa: S608 - one of the two above
+
+
 def apply_runtime(db: apsw.Connection, runtime: RuntimeRecord) -> None:
     """Write the process's record, synced: it must be found again whatever happens next."""
     apply(db, Changes(runtime=runtime), sync=True)

@@ -5,6 +5,7 @@ write that does not return in time leaves the store stuck, with an unknown outco
 may be cut, see the last commit, and wait for no writer.
 """
 
+import math
 import os
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -15,8 +16,8 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 import apsw
 import trio
 
-from state.apply import apply, apply_runtime
-from state.errors import StateForeign, StoreIOError, StoreStuck
+from state.apply import apply, apply_runtime, try_write
+from state.errors import StateForeign, StoreError, StoreIOError, StoreRefused, StoreStuck
 from state.load import read_boot, read_host, read_wanted
 from state.lock import StateLock, hold_state
 from state.reads import Reads
@@ -30,6 +31,8 @@ T = TypeVar("T")
 DATABASE_NAME: Final = "termald.sqlite"
 READERS: Final = 3  # one may be busy with a whole snapshot and one with a replay; pages still find a third
 WRITE_STUCK_S: Final = 60.0  # a batch takes milliseconds, one on a crowded disk seconds; past a minute a disk hangs
+_UNKNOWN: Final = "the outcome of an earlier write is unknown"
+LOOK_S: Final = 1.0  # what a write within the last second came to is still so; whoever asks more often costs nothing
 
 
 class Store(Reads):
@@ -41,6 +44,8 @@ class Store(Reads):
         self._lock = lock
         self._stuck_s = stuck_s
         self._stuck = False
+        self._trouble: StoreError | None = None
+        self._looked_at = -math.inf
         self.host: Final = host
         """Who we are, since this start."""
 
@@ -76,17 +81,50 @@ class Store(Reads):
         """Write the process's record, synced, before the process is used. As `commit`."""
         await self._write(apply_runtime, record)
 
+    async def check_writes(self) -> None:
+        """Return if the disk takes what is committed now. It is asked with a write that changes nothing, where the last
+        write was longer ago than `LOOK_S`. May be cut. Errors: `StoreError`, as a commit would raise it."""
+        if self._stuck:
+            raise StoreStuck(_UNKNOWN)
+        if trio.current_time() - self._looked_at >= LOOK_S:
+            await self._look()
+        if self._trouble is not None:
+            raise type(self._trouble)(*self._trouble.args)
+
+    async def _look(self) -> None:
+        before, self._looked_at = self._looked_at, trio.current_time()  # who asks meanwhile is told what is known
+        told = False
+        try:
+            await self._writer.run(try_write)
+            self._note(None)
+            told = True
+        except StoreError as error:
+            self._note(error)
+            told = True
+        finally:
+            if not told:
+                self._looked_at = before
+
+    def _note(self, trouble: StoreError | None) -> None:
+        """Keep what a write came to. One that was refused for what it says tells nothing of the disk."""
+        if not isinstance(trouble, StoreRefused):
+            self._trouble, self._looked_at = trouble, trio.current_time()
+
     async def _write(
         self, call: Callable[Concatenate[apsw.Connection, P], None], /, *args: P.args, **kwargs: P.kwargs
     ) -> None:
         if self._stuck:
-            raise StoreStuck("the outcome of an earlier write is unknown")
+            raise StoreStuck(_UNKNOWN)
         with trio.move_on_after(self._stuck_s, shield=True):
             try:
                 await self._writer.run(call, *args, **kwargs)
             except StoreStuck:
                 self._stuck = True
                 raise
+            except StoreError as error:
+                self._note(error)
+                raise
+            self._note(None)
             return
         self._stuck = True
         raise StoreStuck(f"a write did not return within {self._stuck_s:g} s; its outcome is unknown")

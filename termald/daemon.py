@@ -103,7 +103,7 @@ class Daemon:
         self._outside = outside = outside or Outside()
         self._store = store
         self._record = image.runtime
-        self._accepting = False
+        self._accepting = trio.Event()
         self._stopping = trio.Event()
         self._hub = Hub(store, last=Seq(image.next_seq - 1))
         self._writer = Writer(
@@ -116,7 +116,7 @@ class Daemon:
             timers=lambda fire: Timers(fire, outside.now_ms, outside.random),
             now_ms=outside.now_ms,
         )
-        self._bridge = Bridge(self._writer, store, outside.now_ms, image.runtime, self._accept)
+        self._bridge = Bridge(self._writer, store, outside.now_ms, image.runtime, self._accepting.set)
         plan = Plan(
             find=partial(outside.find_codex, settings.codex.bin, os.environ.get("PATH", "")),
             transport=settings.codex.transport,
@@ -199,8 +199,8 @@ class Daemon:
         return self._scanner.view
 
     @property
-    def accepting(self) -> bool:
-        """Whether what was live before the start is settled or adopted."""
+    def accepting(self) -> trio.Event:
+        """Set once what was live before the start is settled or adopted."""
         return self._accepting
 
     async def ask(self, command: Callable[[Ticket, int], Command]) -> Answer:
@@ -268,10 +268,8 @@ class Daemon:
         self._writer.put(Booted(at_ms=self._outside.now_ms(), alive=runtime))
         await self._writer.settled()
         # A process that lives is the supervisor's to adopt or to end; commands wait until one of the two has happened.
-        self._accepting = not alive
-
-    def _accept(self) -> None:
-        self._accepting = True
+        if not alive:
+            self._accepting.set()
 
     async def _listen(self) -> list[Listener]:
         server = self._settings.server

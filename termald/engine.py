@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
+import trio
 
 from state.records import Host, RuntimeId, ThreadId
 from termald.core.effects import Answer
@@ -69,8 +70,8 @@ class Engine(Protocol):
         """The scanner."""
 
     @property
-    def accepting(self) -> bool:
-        """False until what was live before the start is settled or adopted; commands wait for it."""
+    def accepting(self) -> trio.Event:
+        """Set once what was live before the start is settled or adopted; commands wait for it."""
 
     async def ask(self, command: Callable[[Ticket, int], Command]) -> Answer:
         """Put a command into the inbox and return its answer, which follows the commit.

@@ -19,7 +19,6 @@ from termald.engine import Engine
 A = TypeVar("A", bound=Answer)
 HttpRequest = Request[Any, Any, State]
 
-_LOOK_S: Final = 0.02  # the engine tells whether it accepts, not when it will; nobody feels 20 ms of a start
 _KEY_CHARS_MAX: Final = 255
 
 
@@ -49,8 +48,7 @@ class Desk:
 
     async def _accepting(self) -> None:
         with trio.move_on_after(self.settings.accepting_wait_s):
-            while not self.engine.accepting:  # noqa: ASYNC110 - a flag of the engine's, not an event
-                await trio.sleep(_LOOK_S)
+            await self.engine.accepting.wait()
             return
         raise ProblemError("starting", "the daemon still settles what was live before its start")
 

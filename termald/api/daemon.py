@@ -37,7 +37,7 @@ async def ready(desk: NamedDependency[Desk]) -> Response[show.Ready]:
     engine = desk.engine
     process, scanner = engine.runtime, engine.discovery
     store = await _store_part(desk)
-    settling = process.status == "ready" and not engine.accepting
+    settling = process.status == "ready" and not engine.accepting.is_set()
     runtime = (
         show.Part(state="starting", reason="what was live before the start is being settled")
         if settling
@@ -58,10 +58,11 @@ async def _store_part(desk: Desk) -> show.Part:
     with trio.move_on_after(desk.settings.store_wait_s):
         try:
             await desk.engine.store.event_bounds()
+            await desk.engine.store.check_writes()
         except StoreError as error:
             return show.Part(state="failed", reason=str(error))
         return show.Part(state="ready", reason=None)
-    return show.Part(state="stalled", reason=f"a read did not return within {desk.settings.store_wait_s:g} s")
+    return show.Part(state="stalled", reason=f"the disk did not answer within {desk.settings.store_wait_s:g} s")
 
 
 @get("/api/version", responses=documented())

@@ -48,7 +48,8 @@ class ApiSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a command waits for a daemon that is still settling what was live before it; then it is 503."""
     answer_wait_s: float = 120.0
     """How long a command is waited for. The core bounds its own (a stop takes up to 30 s); this bounds the bounds."""
-    store_wait_s: float = 2.0
-    """How long readiness waits for a read of one row, which takes well below a millisecond."""
+    store_wait_s: float = 3.0
+    """How long readiness waits for a read and a write of one row, which take well below a millisecond. Longer than the
+    store waits for another tool that holds the database, so that this is what is told."""
     streams_max: int = 256
     """Event streams at once. Each is a task and a socket; the connection cap is the shell's."""

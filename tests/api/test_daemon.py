@@ -5,12 +5,13 @@ from typing import Any
 
 import httpx
 import pytest
+import trio
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 from support.api_daemon import Served
 from support.problems import problem_of
 
-from state.errors import StoreIOError
+from state.errors import StoreFull, StoreIOError
 from termald.engine import DiscoveryView, RuntimeView
 
 
@@ -39,7 +40,7 @@ async def test_without_codex_it_is_not_ready_and_says_why(api: Served, client: h
 
 
 async def test_while_the_past_is_being_settled_it_is_not_ready(api: Served, client: httpx.AsyncClient) -> None:
-    api.daemon.accepting = False
+    api.daemon.accepting = trio.Event()
     response = await client.get("/api/ready")
     assert (response.status_code, response.json()["parts"]["runtime"]["state"]) == (503, "starting")
 
@@ -65,6 +66,22 @@ async def test_a_store_that_cannot_be_read_is_told_everywhere_but_in_health(
     assert ("the disk is gone" in problem["detail"], problem["retryable"]) == (True, True)
     problem_of(await client.get("/api/state"), "store-unavailable")
     assert (await client.get("/api/health")).json() == {"status": "ok"}
+
+
+async def test_a_disk_that_takes_nothing_is_told_by_the_store(
+    api: Served, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A prompt would not be taken now."""
+
+    async def full() -> None:
+        raise StoreFull("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(api.daemon.store, "check_writes", full)
+        ready = await client.get("/api/ready")
+        assert (ready.status_code, ready.json()["ready"]) == (503, False)
+        assert ready.json()["parts"]["store"] == {"state": "failed", "reason": "no space left"}
+    assert (await client.get("/api/ready")).status_code == 200
 
 
 async def test_version_names_what_runs(api: Served, client: httpx.AsyncClient) -> None:

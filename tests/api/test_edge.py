@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import trio
 from support.api_daemon import Served, served
 from support.problems import problem_of
 from support.waiting import until
@@ -138,11 +139,24 @@ async def test_head_of_a_stream_ends(client: httpx.AsyncClient, api: Served) -> 
 
 async def test_a_command_waits_for_a_daemon_that_is_still_settling(tmp_path: Path) -> None:
     async with served(tmp_path, accepting_wait_s=0.05) as api, api.client() as client:
-        api.daemon.accepting = False
+        api.daemon.accepting = trio.Event()
         problem = problem_of(await client.post("/api/sessions", json={"cwd": str(tmp_path)}), "starting")
         assert problem["retryable"] is True
         assert api.daemon.asked == []
         assert (await client.get("/api/sessions")).json()["data"] == []  # reads are served
+
+
+async def test_a_command_goes_on_as_soon_as_all_is_settled(tmp_path: Path) -> None:
+    async with served(tmp_path) as api, api.client() as client, trio.open_nursery() as nursery:
+        settled = api.daemon.accepting = trio.Event()
+
+        async def create() -> None:
+            assert (await client.post("/api/sessions", json={"cwd": str(tmp_path)})).status_code == 201
+
+        nursery.start_soon(create)
+        await until(lambda: settled.statistics().tasks_waiting == 1)
+        assert api.daemon.asked == []
+        settled.set()
 
 
 async def test_a_command_that_is_not_answered_in_time_may_still_be_carried_out_and_says_so(tmp_path: Path) -> None:

@@ -59,6 +59,21 @@ async def test_a_full_disk_promises_nothing_and_loses_nothing(daemon: Daemon) ->
 
 
 @pytest.mark.real
+async def test_a_full_disk_is_told_by_readiness_though_nobody_writes_and_is_over_by_itself(daemon: Daemon) -> None:
+    await daemon.wait_ready()
+    with full_disk(daemon):
+
+        async def is_told() -> bool:
+            answer = await daemon.call("GET", "/api/ready")
+            store = answer.json()["parts"]["store"]
+            return answer.status_code == 503 and store["state"] == "failed" and str(daemon.state) in store["reason"]
+
+        await daemon.until(is_told, "the full disk to be told")
+        assert (await daemon.call("GET", "/api/health")).status_code == 200
+    await daemon.wait_ready()
+
+
+@pytest.mark.real
 async def test_a_daemon_killed_on_a_full_disk_has_what_it_promised(daemon: Daemon) -> None:
     await daemon.create("s", prompt={"input": "@hold release\n@say whole"})
     await daemon.prompt("s", "promised before")

@@ -191,6 +191,54 @@ async def test_a_disk_that_stays_broken_leaves_the_outcome_unknown_and_says_so(d
         assert await store.event_bounds() == (1, 1)
 
 
+async def test_a_disk_that_takes_nothing_is_told_before_anybody_writes_and_comes_back_by_itself(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(operation: str) -> None:
+        if operation == "write":
+            raise apsw.FullError("no space left")
+
+    async with open_store(tmp_path, vfs=disk.name) as store:
+        monkeypatch.setattr("state.store.LOOK_S", 0.0)
+        await store.check_writes()
+        disk.on_operation = full
+        with pytest.raises(StoreFull, match="no space left"):
+            await store.check_writes()
+        disk.on_operation = lambda kind: None
+        await store.check_writes()
+        before = await store.boot()
+        await store.commit(batch(1), sync=True)
+        assert before.next_seq == 1  # asking left nothing behind
+
+
+async def test_what_a_commit_met_is_known_without_asking_the_disk(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readiness may be asked as often as anybody likes."""
+    monkeypatch.setattr("state.store.LOOK_S", 3_600.0)
+    operations: list[str] = []
+
+    def full(operation: str) -> None:
+        operations.append(operation)
+        raise apsw.FullError("no space left")
+
+    async with open_store(tmp_path, vfs=disk.name) as store:
+        disk.on_operation = full
+        with pytest.raises(StoreFull):
+            await store.commit(batch(1), sync=True)
+        asked = len(operations)
+        assert asked
+        for _ in range(10):
+            with pytest.raises(StoreFull):
+                await store.check_writes()
+        assert len(operations) == asked
+        disk.on_operation = operations.append
+        await store.commit(batch(1), sync=True)
+        asked = len(operations)
+        await store.check_writes()
+        assert len(operations) == asked
+
+
 async def test_a_write_that_hangs_is_given_up_and_the_rest_refused(disk: Disk, tmp_path: Path) -> None:
     """The daemon must be able to say that its disk hangs. Its outcome is unknown: here it is there in the end."""
     hanging, go_on = threading.Event(), threading.Event()

@@ -60,7 +60,8 @@ class Daemon:
         self.held: dict[ThreadId, Held] = {}
         self.unreadable: HomeUnreadable | None = None
         self.restarts = 0
-        self.accepting = True
+        self.accepting = trio.Event()
+        self.accepting.set()
         self.runtime = RuntimeView(status="ready", id=LINK.runtime_id, pid=4_242, started_at_ms=1_000)
         self.discovery = DiscoveryView(status="idle")
         self.hangs = False
