@@ -503,7 +503,8 @@ def _absent(work: Work, session: Session, *, certain: bool) -> None:
     looked = session.looks >= LOOKS_SURE
     uncertain = prompts.uncertain(work, session)
     if certain or looked or link is None or all(prompt.sent_to != link.runtime_id for prompt in uncertain):
-        setup.absent(work, session)
+        if setup.absent(work, session):
+            work.move_on(session.id)
     else:
         _wait_or_hold(work, session)
 

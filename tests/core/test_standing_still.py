@@ -55,6 +55,27 @@ def test_a_read_under_an_attachment_that_was_given_up_holds_nobody_back(story: S
     assert story.deliveries() == {"p1": "done"}
 
 
+def test_a_prompt_whose_thread_was_deleted_and_given_up_runs_in_the_new_one() -> None:
+    """Found by the simulation: that there is no thread to look in settled that the prompt is not in Codex, and then
+    nobody went on."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    story.run_turn("t1", "p1")
+    story.prompt("p2")
+    story.stop()
+    story.fire("ending", "s")
+    story.do(ins.ThreadGone(at_ms=story.tick(), link=story.link, thread=ThreadId("T"), how="deleted"))
+    assert (story.session().resume_lost, story.stored("p2").delivery) == (True, "sent")
+    story.ask(lambda ticket, at: ins.RetrySession(ticket=ticket, at_ms=at, session=SessionId("s"), fresh=True))
+    story.opened(story.last(fx.OpenFresh), thread="T2")
+    start = story.last(fx.StartTurn).op
+    assert isinstance(start, fx.StartTurn)
+    assert (start.thread, story.stored("p2").attempts) == ("T2", 2)
+
+
 def test_a_thread_that_is_unloaded_under_an_unanswered_steer_keeps_its_attachment_until_the_answer() -> None:
     """Found by the simulation: the answer bore the stamp of the attachment that was given up, and the prompt stood
     still as sent."""

@@ -58,9 +58,9 @@ class Connection:
 
     def block(self, way: Literal["stalled", "deaf"]) -> None:
         """Let nothing out any more (`stalled`), or take nothing in (`deaf`)."""
-        if way == "stalled":
+        if way == "stalled" and self._output.is_set():
             self._output = trio.Event()
-        else:
+        elif way == "deaf" and self._input.is_set():
             self._input = trio.Event()
 
     def unblock(self) -> None:
