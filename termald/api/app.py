@@ -14,9 +14,22 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.routes import HTTPRoute
 
 from state.errors import StoreError
-from termald.api import account, daemon, events, history, operations, phantoms, prompts, requests, sessions, threads
+from termald.api import (
+    account,
+    daemon,
+    events,
+    history,
+    operations,
+    page,
+    phantoms,
+    prompts,
+    requests,
+    sessions,
+    threads,
+)
 from termald.api.asgi import ASGIApp
 from termald.api.auth import Authenticated, bearer
+from termald.api.browser import Browsers, by_cookie
 from termald.api.commands import Desk
 from termald.api.daemon import health
 from termald.api.edge import Edge
@@ -44,18 +57,20 @@ _TAGGED = {
     "requests": requests.HANDLERS,
     "threads": (*threads.HANDLERS, *phantoms.HANDLERS),
     "events": events.HANDLERS,
+    "browser": page.HANDLERS,
 }
 
 
 def build_api(engine: Engine, settings: ApiSettings) -> ASGIApp:
     """Return the application that serves `engine`. It opens nothing and keeps nothing but counts."""
     metrics = Metrics()
-    routes = _routes(Desk(engine, settings), metrics)
+    browsers = Browsers(settings.token)
+    routes = _routes(Desk(engine, settings), metrics, browsers)
     methods = {route.path_format: route.methods for route in routes.routes if isinstance(route, HTTPRoute)}
-    return Measured(Authenticated(Edge(routes, methods), [bearer(settings.token)]), metrics)
+    return Measured(Authenticated(Edge(routes, methods), [bearer(settings.token), by_cookie(browsers)]), metrics)
 
 
-def _routes(desk: Desk, metrics: Metrics) -> Litestar:
+def _routes(desk: Desk, metrics: Metrics, browsers: Browsers) -> Litestar:
     description: list[bytes] = []
 
     @get("/openapi.json", responses=documented(), media_type="application/json")
@@ -74,6 +89,7 @@ def _routes(desk: Desk, metrics: Metrics) -> Litestar:
         return Litestar(
             route_handlers=[
                 health,
+                page.open_page,
                 *(
                     Router("/", route_handlers=handlers, tags=[tag], security=[{"bearer": []}])
                     for tag, handlers in {**_TAGGED, "description": (openapi,)}.items()
@@ -82,6 +98,7 @@ def _routes(desk: Desk, metrics: Metrics) -> Litestar:
             dependencies={
                 "desk": Provide(lambda: desk, sync_to_thread=False, use_cache=True),
                 "counts": Provide(lambda: metrics, sync_to_thread=False, use_cache=True),
+                "browsers": Provide(lambda: browsers, sync_to_thread=False, use_cache=True),
                 "notebook": Provide(lambda: notebook, sync_to_thread=False, use_cache=True),
             },
             dto=StrictBody,

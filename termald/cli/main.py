@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "serve": Entry("termald.cli.serve", "Run the daemon in the foreground."),
     "demo": Entry("termald.cli.demo", "Show the main job on the real Codex with a scripted model."),
     "status": Entry("termald.cli.status", "Say how the daemon, Codex and the sessions are."),
+    "open": Entry("termald.cli.browser", "Print a link that opens the daemon's page in a browser.", "open_"),
     "ls": Entry("termald.cli.sessions", "List the sessions, newest first.", "ls"),
     "new": Entry("termald.cli.sessions", "Make a session and print its id.", "new"),
     "send": Entry("termald.cli.talk", "Prompt a session and stream the answer.", "send"),

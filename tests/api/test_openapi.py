@@ -102,6 +102,7 @@ async def test_every_address_of_the_contract_is_there(document: dict[str, Any]) 
         ("GET", "/api/events"),
         ("GET", "/api/sessions/{id}/events"),
         ("GET", "/api/events/ws"),
+        ("POST", "/api/browser-links"),
     }
 
 
@@ -131,7 +132,7 @@ async def test_every_operation_tells_its_answer_and_its_problems(document: dict[
 
 ENDINGS = ("/kill", "/retry", "/interrupt", "/stop", "/close")
 OPERATIONS = ("/fork", "/compact", "/review", "/archive", "/unarchive")
-MAY_BE_EMPTY = (*ENDINGS, *OPERATIONS, "/scan", "/restart")
+MAY_BE_EMPTY = (*ENDINGS, *OPERATIONS, "/scan", "/restart", "/browser-links")
 
 
 async def test_bodies_are_described_as_they_are_read(document: dict[str, Any]) -> None:

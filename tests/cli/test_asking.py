@@ -61,6 +61,7 @@ ASKING = {
     "ls": [], "new": [], "send": ["s", "hi"], "chat": ["s"], "tail": ["s"], "history": ["s"], "requests": [],
     "approve": ["r"], "deny": ["r"], "answer": ["r", "x"], "interrupt": ["s"], "stop": ["s"], "close": ["s"],
     "kill": ["s"], "phantoms": [], "threads": [], "discover": [], "ignored": [], "unignore": ["t"], "models": [],
+    "open": [],
 }  # fmt: skip
 
 

@@ -148,3 +148,10 @@ def state(moment: Snapshot, process: RuntimeView, scanner: DiscoveryView, settin
         discovery=discovery(scanner),
         last_event_id=moment.last_seq,
     )
+
+
+class BrowserLink(View, frozen=True, kw_only=True):
+    """Where a browser goes on this daemon's TCP address, once, and until when."""
+
+    path: str
+    expires_at: str
