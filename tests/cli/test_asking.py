@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from support.canned_daemon import Canned, CannedDaemon, canned_daemon
 
+from termald.cli.browser import reachable
 from termald.cli.exits import Exit
 from termald.cli.main import COMMANDS, root
 
@@ -263,6 +264,40 @@ class TestThreads:
         idle = Canned(200, {"status": "idle", "finishedAt": "t", "reason": None, "report": None})
         answers = {"GET /api/discovery": idle, "POST /api/discovery/scan": Canned(202, {"status": "scanning"})}
         assert ask(tmp_path, answers, "discover", "--no-wait")[0].stdout == "a scan has begun\n"
+
+
+class TestOpen:
+    """A link for a browser."""
+
+    MADE: ClassVar = {"POST /api/browser-links": Canned(200, {"path": "/open?code=c", "expiresAt": "t"})}
+
+    def test_it_leads_to_the_address_that_the_daemon_listens_on(self, tmp_path: Path) -> None:
+        (tmp_path / "state").mkdir()
+        (tmp_path / "state" / "token").write_text("t" * 43)
+        with canned_daemon(self.MADE, tmp_path / "run", unix=False) as daemon:
+            url = json.loads((tmp_path / "run" / "daemon.json").read_text())["url"]
+            shown = run(tmp_path, "open")
+            assert (shown.exit_code, shown.stdout) == (Exit.OK, f"{url}/open?code=c\n")
+            assert "once" in shown.stderr
+            assert json.loads(run(tmp_path, "open", "--json").stdout) == {"url": f"{url}/open?code=c", "expiresAt": "t"}
+            assert daemon.asked[0].headers["Authorization"] == "Bearer " + "t" * 43
+
+    def test_where_no_browser_gets_to_it_says_what_to_set_and_makes_none(self, tmp_path: Path) -> None:
+        shown, daemon = ask(tmp_path, self.MADE, "open")
+        assert (shown.exit_code, shown.stdout) == (Exit.FAILURE, "")
+        assert "server.listen" in shown.stderr
+        assert asked(daemon, "POST") == []
+
+    @pytest.mark.parametrize(
+        ("said", "url"),
+        [
+            ("http://0.0.0.0:8787", "http://127.0.0.1:8787"),
+            ("http://[::]:8787", "http://127.0.0.1:8787"),
+            ("http://[::1]:8787/", "http://[::1]:8787"),
+        ],
+    )
+    def test_an_address_that_means_all_is_no_address_to_go_to(self, said: str, url: str) -> None:
+        assert reachable(said) == url
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
