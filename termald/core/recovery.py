@@ -359,8 +359,7 @@ def read_failed(work: Work, call: Call, failure: Failure) -> None:
         looks.at_turn(work, session)
         return
     if session.turn is not None:
-        outcome = failures.Ending(state="error", kind="unknown", message="Codex has no record of the turn")
-        session = turns.finish(work, session, "error", ending=outcome, reconciled=True)
+        session = _end_unrecorded(work, session)
     if unknown:
         _absent(work, session, certain=False)
         _rest(work, work.state.sessions[session.id])
@@ -372,6 +371,7 @@ def _apply(work: Work, session: Session, seen: SeenTurn) -> Session:
     """One turn of Codex's record, oldest first: our prompts in it are recorded, and ended with it if it has ended."""
     if seen.user_items and not session.record.history:
         session = work.put(with_record(session, history=True))
+    session = _overtaken(work, session, seen)
     for prompt in seen.prompts:
         session = _found(work, session, prompt, seen)
     active = session.turn
@@ -384,6 +384,21 @@ def _apply(work: Work, session: Session, seen: SeenTurn) -> Session:
     session = _take_in(work, session, active, seen)
     turns.finish_as(work, session, seen.status, seen.failure, reconciled=True)
     return work.state.sessions[session.id]
+
+
+def _overtaken(work: Work, session: Session, seen: SeenTurn) -> Session:
+    """Codex runs one turn at a time: where another one runs, ours has ended unheard, and is not on record."""
+    active = session.turn
+    if seen.status != "inProgress" or active is None or seen.turn == active.id or seen.turn in session.ended:
+        return session
+    if active.told is not None:
+        return _end_as_told(work, session, active.told)
+    return _end_unrecorded(work, session)
+
+
+def _end_unrecorded(work: Work, session: Session) -> Session:
+    outcome = failures.Ending(state="error", kind="unknown", message="Codex has no record of the turn")
+    return turns.finish(work, session, "error", ending=outcome, reconciled=True)
 
 
 def _runs_on(session: Session, seen: SeenTurn) -> bool:
@@ -476,8 +491,7 @@ def _follow(work: Work, session: Session, listed: tuple[SeenTurn, ...]) -> Sessi
     elif not _listed(listed, active.id):
         if active.settles >= LOOKS_MAX:
             # Looked for often enough, and Codex has no such turn: it will not end by itself any more (I7).
-            outcome = failures.Ending(state="error", kind="unknown", message="Codex has no record of the turn")
-            return turns.finish(work, session, "error", ending=outcome, reconciled=True)
+            return _end_unrecorded(work, session)
         looks.at_turn(work, session)
     return work.state.sessions[session.id]
 

@@ -480,3 +480,24 @@ def test_a_lost_thread_is_not_given_up_while_it_is_looked_for(story: Story) -> N
     assert isinstance(story.answers[compact], fx.Refused)
     story.ask(lambda t, at: ins.RetrySession(ticket=t, at_ms=at, session=session, fresh=True))  # control
     assert story.count(fx.OpenFresh) == 2
+
+
+def test_turn_05_a_prompt_is_followed_in_the_turn_that_runs_when_another_ended_unheard() -> None:
+    """Codex runs one turn at a time. Ours was neither begun nor joined while the other was taken for running, and was
+    held by nobody."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    story.turn_started("t2")  # of another front-end
+    story.lost()
+    story.up(connection=2, adopted=True)
+    story.opened(story.last(fx.OpenKnown), status="active")
+    story.turns_read(story.seen("t3", "inProgress", "p1"))
+    turn = story.live().turn
+    assert turn is not None
+    assert (turn.id, turn.prompts) == ("t3", ("p1",))
+    assert [(event["turnId"], event["state"]) for event in story.events("turn/done")] == [("t2", "error")]
+    story.completed_and_read("t3", "p1")
+    assert story.deliveries() == {"p1": "done"}
