@@ -1,27 +1,28 @@
 """The link over Codex's control socket: WebSocket on a Unix socket, any number of them, none of which the process
 needs.
 
-Codex takes each frame as one text message and ignores binary ones. It gives a reader that falls behind 128 messages
-before it lets go of it, so what arrives is read at once and kept here, not in the socket.
+Codex takes each frame as one text message and ignores binary ones. What arrives is read at once and kept here, not in
+the socket.
 """
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import trio
-from trio_websocket import ConnectionClosed, HandshakeError, WebSocketConnection, wrap_client_stream
+from trio_websocket import ConnectionClosed, HandshakeError, WebSocketConnection
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import BytesMessage, TextMessage
 from wsproto.utilities import ProtocolError
 
 from termald.codex.errors import LinkClosed
-from termald.codex.lines import Oversize
+from termald.codex.lines import HEAD_BYTES, LINE_BYTES_MAX, Oversize, oversize
 from termald.codex.link import CLOSE_DEADLINE_S, WRITE_DEADLINE_S, check_size
 
-# Codex sends 16 MiB at most today; a message a little over that is worth more than the connection.
-_RECEIVE_BYTES_MAX: Final = 64 * 1024 * 1024
 # Read ahead of whoever takes the frames: a burst of 20 turns arrives at 14,000 frames a second, so this is a pause of
-# 0.3 s for the task that takes them, before Codex's own 128 begin to count.
+# 0.3 s for the task that takes them, before anything waits in the socket.
 _RECEIVE_FRAMES_MAX: Final = 4_096
 _RECEIVE_CHUNK_BYTES: Final = 65_536
 # A living app-server answers the handshake in a few milliseconds.
@@ -31,13 +32,68 @@ CONNECT_DEADLINE_S: Final = 5.0
 _SUN_PATH_BYTES_MAX: Final = 103
 
 
+class _Connection(WebSocketConnection):
+    """trio-websocket's, but for a message that is too long: it is read through and dropped (WIRE-06).
+
+    The library hangs up over it. Whatever asked for the message asks again over the next link, and gets as long a one:
+    so one thread with many images in it would take every link, and in the end the process, from everybody.
+    """
+
+    def __init__(self, stream: trio.SocketStream, *, message_bytes_max: int) -> None:
+        super().__init__(
+            stream,
+            WSConnection(ConnectionType.CLIENT),
+            host="localhost",
+            path="/",
+            message_queue_size=_RECEIVE_FRAMES_MAX,
+            max_message_size=message_bytes_max,
+            receive_buffer_size=_RECEIVE_CHUNK_BYTES,
+        )
+        self._dropped_head: bytes | None = None
+        self._dropped_bytes = 0
+
+    async def open(self, nursery: trio.Nursery) -> None:
+        """Shake hands, and read from then on. What `wrap_client_stream` does."""
+        nursery.start_soon(self._reader_task)
+        await self._open_handshake.wait()
+
+    async def get_message(self) -> str | bytes | Oversize:  # type: ignore[override]  # one kind more
+        return await super().get_message()
+
+    async def _handle_message_event(self, event: BytesMessage | TextMessage) -> None:
+        if self._dropped_head is None and self._message_size + len(event.data) > self._max_message_size:
+            parts = [*self._message_parts, event.data]
+            self._message_parts, self._message_size = [], 0
+            self._dropped_head = _head_of(parts)
+            self._dropped_bytes = sum(map(len, parts))
+        elif self._dropped_head is not None:
+            self._dropped_bytes += len(event.data)
+        else:
+            await super()._handle_message_event(event)
+            return
+        if event.message_finished:
+            dropped = oversize(self._dropped_head, self._dropped_bytes)
+            self._dropped_head, self._dropped_bytes = None, 0
+            with suppress(trio.ClosedResourceError, trio.BrokenResourceError):  # closed meanwhile
+                await self._send_channel.send(dropped)  # type: ignore[arg-type]  # see `get_message`
+
+
+def _head_of(parts: Iterable[str | bytes | bytearray]) -> bytes:
+    head = b""
+    for part in parts:
+        head += (part.encode() if isinstance(part, str) else bytes(part))[: HEAD_BYTES - len(head)]
+        if len(head) == HEAD_BYTES:
+            break
+    return head
+
+
 class ControlSocketLink:
     """A `Link` over one WebSocket connection."""
 
     def __init__(
         self,
         stream: trio.SocketStream,
-        connection: WebSocketConnection,
+        connection: _Connection,
         faults: list[Exception],
         *,
         write_deadline_s: float,
@@ -88,6 +144,7 @@ async def connect_control_socket(
     *,
     connect_deadline_s: float = CONNECT_DEADLINE_S,
     write_deadline_s: float = WRITE_DEADLINE_S,
+    message_bytes_max: int = LINE_BYTES_MAX,
 ) -> ControlSocketLink:
     """Return a link to the app-server that listens at `path`; its reading task runs in `nursery`. May be cut.
 
@@ -99,7 +156,7 @@ async def connect_control_socket(
         # answers.
         with trio.fail_after(connect_deadline_s):
             stream = await trio.open_unix_socket(socket_address(path))
-            connection: WebSocketConnection = await nursery.start(_keep_reading, stream, faults)
+            connection: _Connection = await nursery.start(_keep_reading, stream, faults, message_bytes_max)
     except trio.TooSlowError as error:
         raise LinkClosed(f"{path} answered no handshake in {connect_deadline_s:.0f} s") from error
     except OSError as error:
@@ -122,22 +179,16 @@ def _said(group: ExceptionGroup[Exception]) -> list[str]:
 async def _keep_reading(
     stream: trio.SocketStream,
     faults: list[Exception],
+    message_bytes_max: int,
     *,
-    task_status: trio.TaskStatus[WebSocketConnection] = trio.TASK_STATUS_IGNORED,
+    task_status: trio.TaskStatus[_Connection] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Hold trio-websocket's own reading task: what it dies of is this link's end, not the end of our nursery."""
     started = False
     try:
         async with trio.open_nursery() as nursery:
-            connection = await wrap_client_stream(
-                nursery,
-                stream,
-                "localhost",
-                "/",
-                message_queue_size=_RECEIVE_FRAMES_MAX,
-                max_message_size=_RECEIVE_BYTES_MAX,
-                receive_buffer_size=_RECEIVE_CHUNK_BYTES,
-            )
+            connection = _Connection(stream, message_bytes_max=message_bytes_max)
+            await connection.open(nursery)
             task_status.started(connection)
             started = True
     except* (HandshakeError, ProtocolError) as group:

@@ -11,13 +11,13 @@ import msgspec
 
 from termald.codex.frames import RpcId, excerpt, reply_id
 
-# Codex's socket carries 16 MiB at most; a line may be four times that before it counts as a fault of Codex's.
+# Codex says whatever it has in one message, on pipes as on its socket: twenty turns with images are 64 MiB soon.
 LINE_BYTES_MAX: Final = 64 * 1024 * 1024
-_HEAD_BYTES: Final = 1024
+HEAD_BYTES: Final = 1024
 
 
 class Oversize(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that was dropped for its length.
+    """A line or a message that was dropped for its length.
 
     `id` is the call that it would have answered, where its beginning tells.
     """
@@ -25,6 +25,11 @@ class Oversize(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     excerpt: str
     id: RpcId | None
+
+
+def oversize(head: bytes, length: int) -> Oversize:
+    """Return what stands in for a text that begins so and was so long."""
+    return Oversize(bytes=length, excerpt=excerpt(head), id=reply_id(head))
 
 
 class LineSplitter:
@@ -69,8 +74,8 @@ class LineSplitter:
     def _drop(self) -> None:
         head = b""
         for piece in self._pieces:
-            head += piece[: _HEAD_BYTES - len(head)]
-            if len(head) == _HEAD_BYTES:
+            head += piece[: HEAD_BYTES - len(head)]
+            if len(head) == HEAD_BYTES:
                 break
         self._dropped_head = head
         self._pieces = []
@@ -86,7 +91,7 @@ class LineSplitter:
         self._reset()
         if head is None:
             return line
-        return Oversize(bytes=length, excerpt=excerpt(head), id=reply_id(head))
+        return oversize(head, length)
 
     def _reset(self) -> None:
         self._pieces, self._length, self._dropped_head = [], 0, None

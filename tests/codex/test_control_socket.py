@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -12,6 +13,7 @@ from trio_websocket import WebSocketConnection, wrap_server_stream
 
 from termald.codex.control_socket import ControlSocketLink, connect_control_socket, socket_address
 from termald.codex.errors import LinkClosed, MessageTooLarge
+from termald.codex.lines import Oversize
 from termald.codex.link import CLOSE_DEADLINE_S, MESSAGE_BYTES_MAX
 
 Serve = Callable[[trio.SocketStream], Awaitable[None]]
@@ -30,7 +32,7 @@ async def listening(path: Path, serve: Serve) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def linked(path: Path, **options: float) -> AsyncIterator[ControlSocketLink]:
+async def linked(path: Path, **options: Any) -> AsyncIterator[ControlSocketLink]:
     async with trio.open_nursery() as nursery:
         link = await connect_control_socket(nursery, path, **options)
         yield link
@@ -107,6 +109,39 @@ async def test_too_long_a_message_is_refused_and_the_link_lives(tmp_path: Path) 
             await link.send(b"x" * (MESSAGE_BYTES_MAX + 1))
         await link.send(b"{}")
         assert await link.receive() == b"{}"
+
+
+@pytest.mark.parametrize("fragments", [1, 7], ids=["whole", "in fragments"])
+async def test_message_that_is_too_long_is_passed_over_and_its_call_is_known(tmp_path: Path, fragments: int) -> None:
+    """WIRE-06: hung up over, it would be asked for again, and be as long, over every link that follows."""
+    long, limit = b'{"id":7,"result":"' + b"x" * 300_000 + b'"}', 100_000
+    exact = b'"' + b"y" * (limit - 2) + b'"'
+
+    async def serve(stream: trio.SocketStream) -> None:
+        await shake_hands(stream)
+        size = -(-len(long) // fragments)
+        for start in range(0, len(long), size):
+            opcode = (0 if start else 1) | (0x80 if start + size >= len(long) else 0)
+            await stream.send_all(frame_of(opcode, long[start : start + size]))
+        await stream.send_all(frame_of(0x81, exact) + frame_of(0x81, b"{}"))
+        await trio.sleep_forever()
+
+    async with listening(tmp_path / "s", serve), linked(tmp_path / "s", message_bytes_max=limit) as link:
+        dropped = await link.receive()
+        assert isinstance(dropped, Oversize)
+        assert (dropped.id, dropped.bytes) == (7, len(long))
+        assert dropped.excerpt.startswith('{"id":7,"result":"xxx')
+        assert await link.receive() == exact
+        assert await link.receive() == b"{}"
+        await link.send(b"{}")  # it lives
+
+
+def frame_of(first: int, payload: bytes) -> bytes:
+    """Return a server's frame."""
+    size = len(payload)
+    short, mark, width = size < 126, *((126, 2) if size < 2**16 else (127, 8))
+    length = bytes([size]) if short else bytes([mark]) + size.to_bytes(width, "big")
+    return bytes([first]) + length + payload
 
 
 async def test_write_that_is_not_taken_ends_the_link(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 The rest of it is measured through termald's own links, in `codex/test_real_codex`.
 """
 
+import base64
 import contextlib
+import struct
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -12,6 +15,8 @@ import trio
 from facts.lab import SocketLab, heard, meaning, refusal, resume
 from support.codex_process import CodexConnection, CodexRefusal, Message
 from support.scripted_lab import Lab
+
+from termald.codex.link import MESSAGE_BYTES_MAX
 
 pytestmark = pytest.mark.real
 
@@ -38,6 +43,32 @@ async def test_nonsense_is_passed_over_and_what_follows_is_answered(lab: SocketL
         await codex.write(msgspec.json.encode({"id": "text", "method": "thread/loaded/list", "params": {}}))
         assert await codex.reply_to("text", "thread/loaded/list") == nothing
         assert await codex.request("thread/loaded/list") == nothing
+
+
+async def test_what_codex_says_may_be_longer_than_what_it_takes(lab: SocketLab) -> None:
+    """`codex.control_socket`: 16 MiB is what Codex takes. It says whatever it has, in one message: a thread with images
+    in it is read as one of any length (72 MB was seen), which must not cost the connection."""
+    codex = await lab.codex.connect()
+    thread = await codex.start_thread(lab.cwd)
+    image = {"type": "image", "url": f"data:image/png;base64,{base64.b64encode(_picture(6_500_000)).decode()}"}
+    for _ in range(2):
+        turn = await codex.request("turn/start", {"threadId": thread, "input": [image]})
+        await codex.finish_turn(thread, turn["turn"]["id"])
+    listed = await codex.request("thread/turns/list", {"threadId": thread, "itemsView": "full", "limit": 20})
+    assert len(msgspec.json.encode(listed)) > MESSAGE_BYTES_MAX
+
+
+def _picture(size: int) -> bytes:
+    """Return a PNG of one pixel with a comment of so many bytes."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    pixel, comment = zlib.compress(b"\0\xff\0\0"), b"comment\0" + b"A" * size
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        chunk(*each) for each in ((b"IHDR", head), (b"tEXt", comment), (b"IDAT", pixel), (b"IEND", b""))
+    )
 
 
 async def test_a_reader_that_stalls_is_kept_and_loses_nothing(lab: SocketLab) -> None:
