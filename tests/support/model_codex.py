@@ -190,6 +190,7 @@ class Codex:
             fx.StartTurn: self._start_turn,
             fx.SteerTurn: self._steer,
             fx.ReadTurns: self._list_turns,
+            fx.RevertThread: self._revert,
             fx.Interrupt: self._interrupt,
             fx.Unsubscribe: self._unsubscribe,
             fx.DisposeThread: self._dispose,
@@ -281,6 +282,29 @@ class Codex:
             self.end(thread, "interrupted")
         turn = self.begin(thread)
         return ins.TurnAccepted(**head, turn=turn.id) if op.what == "review" else ins.CallDone(**head, result_json="{}")
+
+    def _revert(self, op: fx.RevertThread, head: dict[str, Any]) -> ins.Reply | str:
+        thread = self.threads[op.thread]
+        if not thread.loaded or thread.deleted:
+            return "thread_not_found"
+        place = next((place for place, turn in enumerate(thread.turns) if turn.id == op.before_turn), None)
+        if place is None:
+            return "other"
+        if thread.running is not None:
+            self.end(thread, "interrupted")
+        for turn in thread.turns[place:]:
+            self._forget(turn)
+        del thread.turns[place:]
+        self._status(thread, "notLoaded")
+        self._status(thread, "idle")
+        return ins.CallDone(**head, result_json="{}")
+
+    def _forget(self, turn: Turn) -> None:
+        for prompt in turn.prompts:
+            if prompt in self.record_order:
+                self.record_order.remove(prompt)
+                self.recorded[prompt] -= 1
+                self.forgotten.add(prompt)
 
     def _fork(self, op: fx.ForkThread, head: dict[str, Any]) -> ins.Reply | str:
         source = self.threads[op.thread]
@@ -451,11 +475,7 @@ class Codex:
             thread.running.status = "interrupted"
         thread.deleted, thread.loaded = True, False
         for turn in thread.turns:
-            for prompt in turn.prompts:
-                if prompt in self.record_order:
-                    self.record_order.remove(prompt)
-                    self.recorded[prompt] -= 1
-                    self.forgotten.add(prompt)
+            self._forget(turn)
         thread.asks.clear()
         self._say(thread, ins.ThreadGone, how="deleted")
         thread.listeners.clear()

@@ -84,10 +84,12 @@ class People(Base):
         self.command(ins.RetrySession, session=pick(self.known, session), fresh=fresh)
 
     @precondition(lambda self: self.known)
-    @rule(session=which, what=st.sampled_from(["compact", "review", "archive", "unarchive", "fork"]))
+    @rule(session=which, what=st.sampled_from(["compact", "review", "archive", "unarchive", "fork", "revert"]))
     def manage(self, session: int = 0, what: Any = "compact") -> None:
         found = pick(self.known, session)
-        if what != "fork":
+        if what == "revert":
+            self.command(ins.RevertSession, session=found, turns=1)
+        elif what != "fork":
             self.command(ins.OperateSession, session=found, kind=what)
         elif self.sessions < SESSIONS_MAX:
             self.sessions += 1
