@@ -24,7 +24,13 @@ C = TypeVar("C", bound=Callable[..., Any])
 Json = dict[str, Any]
 PAGE_ROWS: Final = 500
 NAMED_MAX: Final = 5
-_LISTINGS: Final = {"session": "ls", "request": "requests", "thread": "ignored", "phantom": "phantoms"}
+_LISTINGS: Final = {
+    "session": "ls",
+    "request": "requests",
+    "thread": "ignored",
+    "phantom": "phantoms",
+    "turn": "history --json",
+}
 
 
 def _note_no_color(_context: click.Context, _option: click.Parameter, value: bool) -> None:

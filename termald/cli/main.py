@@ -42,6 +42,10 @@ COMMANDS: Final = {
     ),
     "close": Entry("termald.cli.sessions", "Close a session for good.", "close"),
     "kill": Entry("termald.cli.sessions", "Remove sessions and never import their threads again.", "kill"),
+    "fork": Entry("termald.cli.operations", "Make a session that goes on from here beside this one.", "fork"),
+    "compact": Entry("termald.cli.operations", "Have Codex summarise what was said, to make room.", "compact"),
+    "revert": Entry("termald.cli.operations", "Take the newest turns of a session back.", "revert"),
+    "retry": Entry("termald.cli.operations", "Let the prompts go on that a session holds back.", "retry"),
     "phantoms": Entry(
         "termald.cli.threads",
         "List sessions that hold nothing, with the evidence.",

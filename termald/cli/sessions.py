@@ -1,5 +1,6 @@
 """`termald ls`, `new`, `history`, `interrupt`, `stop`, `close`, `kill`: sessions, one call each."""
 
+import itertools
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,12 +97,23 @@ def history(invocation: Invocation, session: str, limit: int | None) -> None:
         found = session_meant(invocation, client, session)
         order = "asc" if limit is None else "desc"
         items = rows_of(client, f"/api/sessions/{found}/items", limit, order=order)
+        turns = rows_of(client, f"/api/sessions/{found}/turns")
     if limit is not None:
         items.reverse()
     if invocation.as_json:
         invocation.print_json({"session": found, "items": items})
     else:
-        print_rows((), (line for item in items for line in told(item)), "nothing yet")
+        print_rows((), lines_of(items, {each["id"]: each for each in turns}), "nothing yet")
+
+
+def lines_of(items: list[Json], turns: dict[str, Json]) -> Iterator[tuple[str, str]]:
+    """Yield the items in lines of who and what, and behind a turn how it ended, if that was not well."""
+    for turn, its_items in itertools.groupby(items, lambda item: item["turnId"]):
+        for item in its_items:
+            yield from told(item)
+        end = turns.get(turn, {})
+        if end.get("state") not in (None, "normal"):
+            yield "ended", str(end["state"]) + (f": {end['message']}" if end["message"] else "")
 
 
 _WHO = {"userMessage": "you", "agentMessage": "codex", "reasoning": "thinks", "plan": "plan"}

@@ -84,7 +84,8 @@ def told(daemon: RunningDaemon, ready: Ready, state: State) -> Iterator[tuple[st
     scan = state.discovery
     last = f", last scan ended {scan.finished_at}" if scan.finished_at else ""
     yield "discovery", f"{scan.status}{last}{f': {scan.reason}' if scan.reason else ''}"
-    yield "ignored", f"{len(state.ignored_threads)} threads"
+    ignored = len(state.ignored_threads)
+    yield "ignored", "1 thread" if ignored == 1 else f"{ignored} threads"
 
 
 def flat(document: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -16,7 +16,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from termald.client import session as asynchronous
 from termald.client import termald as asynchronous_termald
 from termald.client.events import Done, Event
-from termald.client.models import IgnoredThread, Item, Killed, Prompt, State, Thread, Turn
+from termald.client.models import IgnoredThread, Item, Killed, Prompt, Ready, State, Thread, Turn, Version
 from termald.client.models import Session as SessionInfo
 from termald.client.requests import Request as AsyncRequest
 from termald.client.run import Run as AsyncRun
@@ -87,6 +87,10 @@ class Request:
         """Answer questions."""
         self._call(self.card.answer, answers)
 
+    def result(self, result: dict[str, Any]) -> None:
+        """Answer with an object as Codex wants it."""
+        self._call(self.card.result, result)
+
 
 class Run(Iterator[Event]):
     """The events of one prompt; the last is a `Done`. Close it where it is left early, or use it with `with`."""
@@ -99,6 +103,15 @@ class Run(Iterator[Event]):
     def prompt_id(self) -> str | None:
         """The prompt's id, once it is accepted."""
         return self._run.prompt_id
+
+    @property
+    def done(self) -> Done | None:
+        """The end, once it is known."""
+        return self._run.done
+
+    def submit(self) -> str:
+        """Send the prompt, if that is not done yet, and return its id."""
+        return self._call(self._run.submit)
 
     def __next__(self) -> Event:
         try:
@@ -116,6 +129,10 @@ class Run(Iterator[Event]):
     def cancel(self) -> Done:
         """End the prompt and return its end."""
         return self._call(self._run.cancel)
+
+    def drain(self) -> Done:
+        """Read to the end and return it."""
+        return self._call(self._run.drain)
 
     def close(self) -> None:
         """Stop listening; the turn goes on."""
@@ -167,6 +184,22 @@ class Session:
         """Prompt, and do not wait for what comes of it."""
         return self._call(lambda: self._session.send(prompt, key=key, **choices))
 
+    def follow(self, prompt_id: str, *, on_request: Handler | None = None) -> Run:
+        """Give the events of a prompt that was sent already, from its beginning."""
+        return Run(self._call, self._session.follow(prompt_id, on_request=self._handler(on_request)))
+
+    def steer(self, text: asynchronous.Input) -> Prompt:
+        """Add to the turn that runs."""
+        return self._call(self._session.steer, text)
+
+    def take_back(self, prompt_id: str) -> Prompt:
+        """Take a queued prompt back."""
+        return self._call(self._session.take_back, prompt_id)
+
+    def interrupt(self) -> bool:
+        """Ask for the end of what runs, and return whether anything did."""
+        return self._call(self._session.interrupt)
+
     def cancel(self) -> Done | None:
         """Interrupt what runs, wait until it is over, and return its end."""
         return self._call(self._session.cancel)
@@ -195,13 +228,15 @@ class Session:
         """Return how it stands."""
         return self._call(self._session.info)
 
-    def turns(self) -> list[Turn]:
-        """Return its turns, oldest first."""
-        return self._call(self._session.turns)
+    def turns(self, *, order: str = "asc") -> list[Turn]:
+        """Return its turns."""
+        return self._call(lambda: self._session.turns(order=order))
 
-    def items(self) -> list[Item]:
-        """Return its items, oldest first: the history."""
-        return self._call(self._session.items)
+    def items(self, *, turn_id: str | None = None, order: str = "asc") -> list[Item]:
+        """Return its items, or those of one turn: the history."""
+        return self._call(lambda: self._session.items(turn_id=turn_id, order=order))
+
+    history = items
 
     def prompts(self) -> list[Prompt]:
         """Return its prompts."""
@@ -210,6 +245,22 @@ class Session:
     def requests(self) -> list[Request]:
         """Return what waits for an answer here."""
         return [Request(self._call, card) for card in self._call(self._session.requests)]
+
+    def events(self, *, after: int | None = None) -> Iterator[Event]:
+        """Give the session's events from a number on, or from now on; never ends by itself."""
+        return _each(self._call, self._session.events(after=after))
+
+    def compact(self) -> object:
+        """Have Codex shorten the history."""
+        return self._call(self._session.compact)
+
+    def revert(self, *, turns: int | None = None, before_turn_id: str | None = None) -> SessionInfo:
+        """Take the newest turns back: so many, or one and all after it."""
+        return self._call(lambda: self._session.revert(turns=turns, before_turn_id=before_turn_id))
+
+    def fork(self, **fields: Any) -> "Session":
+        """Make a session that goes on from here beside this one."""
+        return Session(self._call, self._call(lambda: self._session.fork(**fields)))
 
 
 class Termald:
@@ -223,9 +274,29 @@ class Termald:
         """Continue the session of this id, or create it."""
         return Session(self._call, self._call(lambda: self._termald.session(id, cwd=cwd, **settings)))
 
-    def sessions(self, *, limit: int | None = None) -> list[SessionInfo]:
+    def get_session(self, session_id: str) -> Session:
+        """Return a session without asking whether it exists."""
+        return Session(self._call, self._termald.get_session(session_id))
+
+    def sessions(
+        self,
+        *,
+        status: str | None = None,
+        origin: str | None = None,
+        cwd: Path | str | None = None,
+        limit: int | None = None,
+    ) -> list[SessionInfo]:
         """Return sessions, newest first."""
-        return self._call(lambda: self._termald.sessions(limit=limit))
+        return self._call(lambda: self._termald.sessions(status=status, origin=origin, cwd=cwd, limit=limit))
+
+    def kill(self, session_id: str) -> Killed:
+        """Kill a session by its id, also one that is gone already."""
+        return self._call(self._termald.kill, session_id)
+
+    def requests(self, *, session_id: str | None = None) -> Iterator[Request]:
+        """Give what waits for an answer, and then what comes; never ends by itself."""
+        cards = _each(self._call, self._termald.requests(session_id=session_id))
+        return (Request(self._call, card) for card in cards)
 
     def open_requests(self) -> list[Request]:
         """Return what waits for an answer now."""
@@ -239,17 +310,64 @@ class Termald:
         """Return the threads that are never imported."""
         return self._call(self._termald.ignored_threads)
 
+    def ignore(self, thread_id: str, reason: str) -> IgnoredThread:
+        """Never import this thread."""
+        return self._call(self._termald.ignore, thread_id, reason)
+
+    def unignore(self, thread_id: str) -> IgnoredThread:
+        """Let it be imported again."""
+        return self._call(self._termald.unignore, thread_id)
+
+    def scan(self) -> None:
+        """Look for Codex's threads now."""
+        self._call(self._termald.scan)
+
+    def phantoms(self) -> list[dict[str, Any]]:
+        """Return sessions that hold nothing, each with its evidence."""
+        return self._call(self._termald.phantoms)
+
+    def kill_phantoms(self, ids: Collection[str] | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+        """Kill those of the named sessions, or of all, that hold nothing."""
+        return self._call(lambda: self._termald.kill_phantoms(ids, dry_run=dry_run))
+
+    def models(self) -> list[dict[str, Any]]:
+        """Return the models that Codex offers."""
+        return self._call(self._termald.models)
+
     def state(self) -> State:
         """Return everything at one moment."""
         return self._call(self._termald.state)
+
+    def ready(self) -> Ready:
+        """Return whether it takes work."""
+        return self._call(self._termald.ready)
+
+    def version(self) -> Version:
+        """Return what runs."""
+        return self._call(self._termald.version)
+
+    def restart_codex(self) -> None:
+        """End the one Codex process and start it again."""
+        self._call(self._termald.restart_codex)
 
     def events(
         self, *, after: int | None = None, session: str | None = None, kinds: Collection[str] = ()
     ) -> Iterator[Event]:
         """Give all events, or one session's, from a number on, or from now on; never ends by itself."""
-        feed = self._termald.events(after=after, session=session, kinds=kinds)
-        try:
-            while True:
-                yield self._call(feed.__anext__)
-        finally:
-            self._call(feed.aclose)
+        return _each(self._call, self._termald.events(after=after, session=session, kinds=kinds))
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class _Source(Protocol[T_co]):
+    async def __anext__(self) -> T_co: ...
+    async def aclose(self) -> None: ...
+
+
+def _each(call: _Caller, source: _Source[T]) -> Iterator[T]:
+    try:
+        while True:
+            yield call(source.__anext__)
+    finally:
+        call(source.aclose)

@@ -62,7 +62,7 @@ ASKING = {
     "ls": [], "new": [], "send": ["s", "hi"], "chat": ["s"], "tail": ["s"], "history": ["s"], "requests": [],
     "approve": ["r"], "deny": ["r"], "answer": ["r", "x"], "interrupt": ["s"], "stop": ["s"], "close": ["s"],
     "kill": ["s"], "phantoms": [], "threads": [], "discover": [], "ignored": [], "unignore": ["t"], "models": [],
-    "open": [],
+    "open": [], "fork": ["s"], "compact": ["s"], "revert": ["s"], "retry": ["s"],
 }  # fmt: skip
 
 
@@ -141,8 +141,8 @@ class TestSessions:
         assert asked(daemon, "POST") == [("/api/sessions/abc1/kill", {"thread": "archive", "dryRun": False})]
 
     def test_history_tells_who_said_what(self, tmp_path: Path) -> None:
-        def item(kind: str, state: str = "completed", **fields: Any) -> dict[str, Any]:
-            return {"type": kind, "state": state, "item": {"type": kind, **fields}}
+        def item(kind: str, state: str = "completed", turn: str = "t1", **fields: Any) -> dict[str, Any]:
+            return {"turnId": turn, "type": kind, "state": state, "item": {"type": kind, **fields}}
 
         items = page(
             item("userMessage", content=[{"type": "text", "text": "go"}, {"type": "image"}]),
@@ -150,10 +150,19 @@ class TestSessions:
             item("agentMessage", "taken_back", text="half"),
             item("agentMessage", text="done"),
             item("somethingNew"),
+            item("userMessage", turn="t2", content=[{"type": "text", "text": "more"}]),
+            item("userMessage", turn="t3", content=[{"type": "text", "text": "now"}]),
         )
-        shown, _ = ask(tmp_path, {"GET /api/sessions/abc1/items": items}, "history", "abc1")
+        turns = page(
+            {"id": "t3", "state": None, "message": None},
+            {"id": "t2", "state": "error", "message": "overloaded"},
+            {"id": "t1", "state": "normal", "message": None},
+        )
+        answers = {"GET /api/sessions/abc1/items": items, "GET /api/sessions/abc1/turns": turns}
+        shown, _ = ask(tmp_path, answers, "history", "abc1")
         assert shown.stdout.splitlines() == [
             "you\tgo [image]", "commandExecution\tls (exit 2)", "codex (taken back)\thalf", "codex\tdone",
+            "you\tmore", "ended\terror: overloaded", "you\tnow",
         ]  # fmt: skip
 
     def test_a_refusal_is_in_the_daemons_words(self, tmp_path: Path) -> None:
@@ -264,6 +273,54 @@ class TestThreads:
         idle = Canned(200, {"status": "idle", "finishedAt": "t", "reason": None, "report": None})
         answers = {"GET /api/discovery": idle, "POST /api/discovery/scan": Canned(202, {"status": "scanning"})}
         assert ask(tmp_path, answers, "discover", "--no-wait")[0].stdout == "a scan has begun\n"
+
+
+class TestOperations:
+    """What is done to a session's whole thread."""
+
+    TURNS: ClassVar = {"GET /api/sessions/abc1/turns": page({"id": "turn-1"}, {"id": "turn-2"}, {"id": "other"})}
+
+    @pytest.mark.parametrize(
+        ("command", "what", "body", "said"),
+        [
+            (("fork", "--title", "T"), "fork", {"id": None, "title": "T"}, "abc1"),
+            (("compact",), "compact", {}, "compacting abc1; prompts wait for its end"),
+            (("revert",), "revert", {"turns": 1}, "taken back in abc1: the newest turn; files stay as they are"),
+            (
+                ("revert", "-n", "3"), "revert", {"turns": 3},
+                "taken back in abc1: the newest 3 turns; files stay as they are",
+            ),
+            (
+                ("revert", "--before", "oth"), "revert", {"beforeTurnId": "other"},
+                "taken back in abc1: turn other and all after it; files stay as they are",
+            ),
+            (("retry",), "retry", {"fresh": False}, "abc1 goes on (0 prompts wait)"),
+            (("retry", "--fresh"), "retry", {"fresh": True}, "abc1 goes on (0 prompts wait)"),
+        ],
+    )  # fmt: skip
+    def test_each_says_what_it_means(
+        self, command: tuple[str, ...], what: str, body: object, said: str, tmp_path: Path
+    ) -> None:
+        answers = {**self.TURNS, f"POST /api/sessions/abc1/{what}": Canned(200, session("abc1"))}
+        shown, daemon = ask(tmp_path, answers, command[0], "docs", *command[1:])
+        assert (shown.exit_code, shown.stdout) == (Exit.OK, f"{said}\n"), shown.stderr
+        assert asked(daemon, "POST") == [(f"/api/sessions/abc1/{what}", body)]
+
+    @pytest.mark.parametrize(
+        ("options", "code", "words"),
+        [
+            (("--before", "turn"), Exit.FAILURE, "may be any of turn-1, turn-2"),
+            (("--before", "none"), Exit.FAILURE, "there is no turn 'none'"),
+            (("--before", "other", "-n", "2"), Exit.USAGE, "not both"),
+            (("-n", "0"), Exit.USAGE, "x>=1"),
+        ],
+    )
+    def test_what_is_not_clear_takes_nothing_back(
+        self, options: tuple[str, ...], code: Exit, words: str, tmp_path: Path
+    ) -> None:
+        shown, daemon = ask(tmp_path, self.TURNS, "revert", "abc1", *options)
+        assert (shown.exit_code, asked(daemon, "POST")) == (code, [])
+        assert words in shown.stderr
 
 
 class TestOpen:

@@ -128,6 +128,33 @@ async def test_a_script_needs_no_await(daemon: Daemon) -> None:
     assert (daemon.cwd / "made").exists()
 
 
+async def test_a_script_can_change_a_sessions_course(daemon: Daemon) -> None:
+    """Fork, revert, steer, take back, and requests as they come: each over the thread that the calls are handed to."""
+
+    def script() -> None:
+        with blocking.connect(runtime_dir=daemon.runtime_dir, state_dir=daemon.state) as termald:
+            session = termald.session("s", cwd=daemon.cwd)
+            session.ask("@say one")
+            session.ask("@say two")
+            assert session.fork(id="beside").id == "beside"
+            assert session.revert(turns=1).status == "ready"
+            assert [item.item["text"] for item in session.items() if item.type == "agentMessage"] == ["one"]
+            run = session.run("@shell touch made\n@say done")
+            run.submit()
+            request = next(termald.requests(session_id="s"))
+            later = session.send("@say never")
+            assert session.take_back(later.id).state == "cancelled"
+            request.decline()
+            done = run.drain()
+            assert (done.ok, run.done) == (True, done)
+            assert not (daemon.cwd / "made").exists()
+            assert termald.ready().ready
+            again = session.follow(run.prompt_id or "")
+            assert again.drain() == done
+
+    await trio.to_thread.run_sync(script)
+
+
 def test_connect_says_what_to_start_or_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with open_house(keep=False) as house:
         house.codex_home.mkdir()
