@@ -17,6 +17,7 @@ from termald.core.inputs import NewPrompt, SessionSettings
 INPUT_CHARS_MAX: Final = 1_048_576
 """Codex refuses more in one turn (`input_too_large`, measured on 0.163 and 0.171); it counts characters."""
 INPUT_PARTS_MAX: Final = 1_000
+QUEUE_MAX: Final = 1_000
 REVERT_TURNS_MAX: Final = 1_000
 """They are read before they go, twenty at a time; whoever means more names the turn."""
 
@@ -121,6 +122,20 @@ def new_prompt(body: SubmitPrompt, at: str = "#") -> NewPrompt:
         interaction_mode=body.interaction_mode,
         output_schema_json=_json_or_none(body.output_schema),
     )
+
+
+class ReorderPrompts(Body, frozen=True, kw_only=True):
+    """Which of the queued prompts are to run first, in this order; those left out follow in theirs."""
+
+    prompt_ids: Annotated[list[Word], Meta(min_length=1, max_length=QUEUE_MAX)]
+
+
+def order(body: ReorderPrompts) -> tuple[PromptId, ...]:
+    """Return the order for the core. Errors: `invalid-request` for one that is named twice."""
+    twice = next((one for index, one in enumerate(body.prompt_ids) if one in body.prompt_ids[:index]), None)
+    if twice is not None:
+        raise invalid(FieldError(pointer="#/promptIds", detail=f"promptIds: {twice!r} is named twice"))
+    return tuple(map(PromptId, body.prompt_ids))
 
 
 def _check_parts(parts: Sequence[Part], at: str) -> None:

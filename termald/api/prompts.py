@@ -15,8 +15,8 @@ from termald.api.parameters import LIMIT_DEFAULT, CursorText, IdempotencyKey, Li
 from termald.api.problems import ProblemError, documented
 from termald.api.views import sessions as show
 from termald.api.views.shared import Page
-from termald.core.effects import PromptAnswer
-from termald.core.inputs import SubmitPrompt, TakeBackPrompt
+from termald.core.effects import PromptAnswer, QueueAnswer
+from termald.core.inputs import ReorderPrompts, SubmitPrompt, TakeBackPrompt
 
 PREFIX: Final = "/api/sessions/{session_id:str}/prompts"
 
@@ -62,6 +62,32 @@ async def submit_prompt(
         PromptAnswer,
     )
     return show.PromptEnvelope(prompt=show.prompt(answer.prompt))
+
+
+@post(
+    f"{PREFIX}/reorder",
+    status_code=200,
+    responses=documented(
+        "malformed-body",
+        "unsupported-media-type",
+        "invalid-request",
+        "unknown-session",
+        "prompt-sent",
+        "starting",
+        "no-answer-yet",
+    ),
+)
+async def reorder_prompts(
+    desk: NamedDependency[Desk], session_id: SessionPath, data: JSONBody[bodies.ReorderPrompts]
+) -> show.Queue:
+    """Let these queued prompts run first, in this order; the others follow in theirs. 409 if one of them was sent or
+    has ended, and then nothing is changed."""
+    order = bodies.order(data)
+    answer = await desk.ask(
+        lambda ticket, at_ms: ReorderPrompts(ticket=ticket, at_ms=at_ms, session=SessionId(session_id), prompts=order),
+        QueueAnswer,
+    )
+    return show.Queue(data=[show.prompt(one) for one in answer.prompts])
 
 
 @get(PREFIX, responses=documented("invalid-request", "unknown-session"))
@@ -126,4 +152,4 @@ async def _found(desk: Desk, session_id: str, prompt_id: str) -> PromptRecord:
     return record
 
 
-HANDLERS: Final = (submit_prompt, list_prompts, get_prompt, take_back_prompt)
+HANDLERS: Final = (submit_prompt, reorder_prompts, list_prompts, get_prompt, take_back_prompt)

@@ -13,6 +13,7 @@ from termald.core.effects import (
     DoneAnswer,
     IgnoredAnswer,
     PromptAnswer,
+    QueueAnswer,
     RestartProcess,
     SessionAnswer,
 )
@@ -21,6 +22,7 @@ from termald.core.inputs import (
     CreateSession,
     IgnoreThread,
     PatchSession,
+    ReorderPrompts,
     RestartRuntime,
     RetrySession,
     SubmitPrompt,
@@ -157,6 +159,25 @@ def take_back(work: Work, command: TakeBackPrompt) -> None:
     work.answer(command.ticket, PromptAnswer(prompt=work.prompt(prompt.id)))
 
 
+def reorder(work: Work, command: ReorderPrompts) -> None:
+    """Let some prompts run before the others. One that was sent, or may have been, keeps its place (I5)."""
+    session = _found(work, command.ticket, command.session)
+    if session is None:
+        return
+    waiting = [prompt for prompt in session.queue if work.prompt(prompt).delivery == "queued"]
+    sent = next((prompt for prompt in command.prompts if prompt not in waiting), None)
+    if sent is not None:
+        work.refuse(command.ticket, "prompt-sent", f"prompt {sent!r} was sent or has ended")
+        return
+    session = prompts.reorder(
+        work, session, (*command.prompts, *(one for one in waiting if one not in command.prompts))
+    )
+    work.promise()
+    queue = [work.prompt(prompt) for prompt in session.queue]
+    log.session(work, session, "updated", changed=["queue"], queue=[prompt.id for prompt in queue])
+    work.answer(command.ticket, QueueAnswer(prompts=tuple(queue)))
+
+
 def patch(work: Work, command: PatchSession) -> None:
     """Change settings; the running turn keeps those it began with (TURN-24)."""
     session = _found(work, command.ticket, command.session)
@@ -164,7 +185,7 @@ def patch(work: Work, command: PatchSession) -> None:
         return
     unknown = set(command.changes) - PATCHABLE
     assert not unknown, f"the edge lets only known fields through, not {unknown}"
-    session = work.put(with_record(session, **command.changes))
+    session = work.put(replace(with_record(session, **command.changes), strayed=True))
     work.promise()
     log.session(work, session, "updated", changed=sorted(command.changes))
     work.answer(command.ticket, SessionAnswer(session=session.record))

@@ -56,11 +56,12 @@ class OpenKnown(SessionOp, frozen=True, kw_only=True):
 
 class StartTurn(SessionOp, frozen=True, kw_only=True):
     """Run a prompt. After the commit that marks it `sent`. Never repeated before a read has shown that Codex does not
-    have it."""
+    have it. `pin`: the thread may still have what an earlier turn chose, so the session's own choices are all said."""
 
     session: SessionRecord
     thread: ThreadId
     prompt: PromptRecord
+    pin: bool = False
 
 
 class SteerTurn(SessionOp, frozen=True, kw_only=True):
@@ -203,6 +204,12 @@ class PromptAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="prompt"):
     prompt: PromptRecord
 
 
+class QueueAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="queue"):
+    """The prompts that wait, in the order in which they will run."""
+
+    prompts: tuple[PromptRecord, ...]
+
+
 class InterruptAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="interrupt"):
     """Whether there was anything to interrupt."""
 
@@ -252,6 +259,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
 Answer = (
     SessionAnswer
     | PromptAnswer
+    | QueueAnswer
     | InterruptAnswer
     | KillAnswer
     | RequestAnswer

@@ -123,6 +123,13 @@ class TakeBackPrompt(Command, frozen=True, kw_only=True):
     prompt: PromptId
 
 
+class ReorderPrompts(Command, frozen=True, kw_only=True):
+    """Let these queued prompts run first, in this order; the others follow in theirs."""
+
+    session: SessionId
+    prompts: tuple[PromptId, ...]
+
+
 class InterruptSession(Command, frozen=True, kw_only=True):
     """End the running turn; before any turn is written, cancel the head prompt."""
 
@@ -248,6 +255,7 @@ class ThreadOpened(Reply, frozen=True, kw_only=True):
     model: str | None = None
     model_provider: str | None = None
     effort: str | None = None
+    service_tier: str | None = None
     title: str | None = None
     turns: "tuple[SeenTurn, ...]" = ()
 

@@ -170,6 +170,9 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     last_done: TurnRecord | None = None
     tokens_seen: int = -1
     """The thread's running sum as last told: a sample that leaves it as it is repeats one that was counted."""
+    strayed: bool = False
+    """The thread may have other settings than the session's: Codex keeps what a turn chose for those after it, and
+    other front-ends choose as well."""
     ended: tuple[TurnId, ...] = ()
     requests: tuple[RequestId, ...] = ()
     """Open ones, and answered ones that Codex has not confirmed; oldest first."""

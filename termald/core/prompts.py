@@ -88,6 +88,15 @@ def insert(work: Work, session: Session, prompt: PromptId) -> Session:
     return work.put(replace(session, queue=(*before, prompt, *session.queue[len(before) :])))
 
 
+def reorder(work: Work, session: Session, order: tuple[PromptId, ...]) -> Session:
+    """Give the waiting prompts each other's places, so that they stand in this order and all others where they stood.
+    `order` names every one of them once."""
+    places = sorted(work.prompt(prompt).position for prompt in order)
+    for prompt, place in zip(order, places, strict=True):
+        work.put_prompt(replace(work.prompt(prompt), position=place))
+    return work.put(replace(session, queue=tuple(sorted(session.queue, key=lambda one: work.prompt(one).position))))
+
+
 def take_back_unanswered(work: Work, session: Session) -> Session:
     """What was written and not answered has an unknown outcome: it goes back to its place in the queue, past `queued`,
     and is read before it is used."""

@@ -195,10 +195,11 @@ def bind(work: Work, session: Session, call: Call, reply: ThreadOpened) -> None:
         model=reply.model or record.model,
         model_provider=reply.model_provider or record.model_provider,
         effort=reply.effort or record.effort,
+        service_tier=reply.service_tier or record.service_tier,
         title=record.title or reply.title,
         history=record.history or any(turn.user_items for turn in reply.turns),
     )
-    session = work.put(session)
+    session = work.put(replace(session, strayed=isinstance(call.op, OpenKnown)))
     state.routes.put(reply.thread, Route(session=session.id, attachment=attachment))
     work.promise()
     log.session(work, session, "ready", how="start" if isinstance(call.op, OpenFresh) else "resume")

@@ -214,6 +214,7 @@ HANDLERS: Final[dict[type[inputs.Input], Callable[[Work, Any], None]]] = {
     inputs.PatchSession: commands.patch,
     inputs.SubmitPrompt: commands.submit,
     inputs.TakeBackPrompt: commands.take_back,
+    inputs.ReorderPrompts: commands.reorder,
     inputs.RetrySession: commands.retry,
     inputs.OperateSession: operations.operate,
     inputs.RevertSession: operations.revert,

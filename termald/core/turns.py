@@ -59,7 +59,7 @@ def start(work: Work, session: Session) -> None:
     call = open_call(
         work,
         "turn",
-        StartTurn(attachment=attachment, session=session.record, thread=thread, prompt=prompt),
+        StartTurn(attachment=attachment, session=session.record, thread=thread, prompt=prompt, pin=session.strayed),
         deadline_ms=work.state.limits.turn_ms,
         session=session.id,
         attachment=attachment,
@@ -67,7 +67,8 @@ def start(work: Work, session: Session) -> None:
         thread=thread,
     )
     after = session.last_done.id if session.last_done is not None else None
-    work.put(replace(session, outgoing=Outgoing(prompt=prompt.id, call=call, after=after)))
+    strayed = prompt.effort is not None or prompt.interaction_mode == "plan"
+    work.put(replace(session, outgoing=Outgoing(prompt=prompt.id, call=call, after=after), strayed=strayed))
 
 
 def accepted(work: Work, call: Call, reply: TurnAccepted) -> None:
@@ -209,7 +210,9 @@ def begin(
     if operation is not None and operation.awaits_turn:
         work.disarm("operation", session.id)
         operation = None  # this is the turn that it is: from here on the turn keeps the queue back
-    session = work.put(replace(session, turn=active, operation=operation))
+    # Whose turn it is may not be known yet: that of our own prompt has been seen to by what wrote it.
+    strayed = session.strayed or (prompt is None and session.outgoing is None)
+    session = work.put(replace(session, turn=active, operation=operation, strayed=strayed))
     log.turn_started(work, session, turn, ours=record.ours, prompt=prompt)
     if not seen_active:
         looks.at_silent_turn(work, session)

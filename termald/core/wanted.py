@@ -69,6 +69,7 @@ _NAMES: Final[dict[type[inputs.Input], Callable[[Any], Wanted]]] = {
     inputs.SubmitPrompt: _prompt,
     inputs.PatchSession: _session,
     inputs.TakeBackPrompt: _session,
+    inputs.ReorderPrompts: _session,
     inputs.RetrySession: _session,
     inputs.OperateSession: _session,
     inputs.RevertSession: _session,

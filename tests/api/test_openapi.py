@@ -83,6 +83,7 @@ async def test_every_address_of_the_contract_is_there(document: dict[str, Any]) 
         ("POST", "/api/sessions/{id}/unarchive"),
         ("POST", "/api/sessions/{id}/retry"),
         ("POST", "/api/sessions/{id}/prompts"),
+        ("POST", "/api/sessions/{id}/prompts/reorder"),
         ("GET", "/api/sessions/{id}/prompts"),
         ("GET", "/api/sessions/{id}/prompts/{promptId}"),
         ("DELETE", "/api/sessions/{id}/prompts/{promptId}"),

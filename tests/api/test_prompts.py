@@ -169,3 +169,18 @@ async def test_what_was_chosen_for_a_prompt_reaches_the_core(api: Served, client
     prompt = command.prompt
     assert (prompt.model, prompt.effort, prompt.service_tier) == ("m", "low", "flex")
     assert prompt.interaction_mode == "plan"
+
+
+async def test_prompts_that_wait_are_put_into_another_order(client: httpx.AsyncClient) -> None:
+    first, second, third = [(await client.post(PROMPTS, json={"input": text})).json()["prompt"] for text in "abc"]
+    answer = await client.post(f"{PROMPTS}/reorder", json={"promptIds": [third["id"], first["id"]]})
+    assert answer.status_code == 200, answer.text
+    order = [third["id"], first["id"], second["id"]]
+    assert [prompt["id"] for prompt in answer.json()["data"]] == order
+    assert [prompt["id"] for prompt in (await client.get(PROMPTS)).json()["data"]] == order
+    twice = await client.post(f"{PROMPTS}/reorder", json={"promptIds": [third["id"], third["id"]]})
+    assert problem_of(twice, "invalid-request")["errors"][0]["pointer"] == "#/promptIds"
+    problem_of(await client.post(f"{PROMPTS}/reorder", json={"promptIds": []}), "invalid-request")
+    problem_of(await client.post(f"{PROMPTS}/reorder", json={"promptIds": ["none"]}), "prompt-sent")
+    await client.delete(f"{PROMPTS}/{first['id']}")
+    problem_of(await client.post(f"{PROMPTS}/reorder", json={"promptIds": [first["id"]]}), "prompt-sent")

@@ -1,5 +1,7 @@
 """When a turn begins, how it is cut short, and what it leaves running."""
 
+from typing import Any
+
 import pytest
 import trio
 from facts.lab import (
@@ -221,3 +223,30 @@ async def test_an_interrupt_of_a_turn_that_waits_for_an_answer_closes_the_questi
         await mark(codex, thread)
         assert items_told(codex, kind, since=since) == [("started", "inProgress")]
     assert list(lab.cwd.iterdir()) == []
+
+
+async def test_a_turn_keeps_what_the_one_before_it_chose_until_it_is_told_otherwise(lab: SocketLab) -> None:
+    """`codex.translate.ops._start_turn`, `core.turns.start`: a prompt's choices are taken back by the next. A null
+    takes back a tier and no effort; a collaboration mode takes back both effort and plan."""
+    codex = await lab.codex.connect()
+    thread = await codex.start_thread(lab.cwd)
+
+    async def run(**choices: Any) -> tuple[str | None, str | None, bool]:
+        prompt = {"threadId": thread, "input": [{"type": "text", "text": "hello"}]}
+        turn = (await codex.request("turn/start", prompt | choices))["turn"]["id"]
+        await codex.finish_turn(thread, turn)
+        call = lab.model.calls[-1]
+        modes = [text for text in call.developer_texts if text.startswith("<collaboration_mode>")]
+        return call.effort, call.service_tier, bool(modes) and "Plan Mode" in modes[-1].partition("\n")[0]
+
+    def mode(name: str) -> dict[str, Any]:
+        return {"collaborationMode": {"mode": name, "settings": {"model": "scripted", "reasoning_effort": None}}}
+
+    assert await run() == ("medium", None, False)
+    assert await run(effort="high", serviceTier="flex") == ("high", "flex", False)
+    assert await run() == ("high", "flex", False)
+    assert await run(effort=None, serviceTier=None) == ("high", None, False)
+    assert await run(**mode("default")) == ("medium", None, False)
+    assert await run(**mode("plan")) == ("medium", None, True)
+    assert await run() == ("medium", None, True)
+    assert await run(**mode("default")) == ("medium", None, False)

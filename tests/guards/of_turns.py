@@ -5,6 +5,7 @@ from typing import Final
 from guards.guard import CORE, REQUESTS, Guard
 
 REVERTING: Final = "tests/core/test_reverting.py"
+PROMPTS: Final = "tests/core/test_prompts.py"
 STANDSTILL: Final = "tests/core/test_standstill.py"
 
 OF_TURNS: Final = (
@@ -83,5 +84,22 @@ OF_TURNS: Final = (
         """answer_json='"accept"') if '"accept"' in request.decisions else None""",
         """answer_json='"accept"')""",
         f"{REQUESTS}::test_a_policy_accepts_nothing_that_codex_does_not_take",
+    ),
+    # --- prompts ---
+    Guard(
+        "one that may have been sent keeps its place in the queue",
+        "I5",
+        CORE + "commands.py",
+        'waiting = [prompt for prompt in session.queue if work.prompt(prompt).delivery == "queued"]',
+        "waiting = list(session.queue)",
+        f"{PROMPTS}::test_one_that_may_have_been_sent_keeps_its_place",
+    ),
+    Guard(
+        "what somebody else may have chosen is taken back",
+        "TURN-24",
+        CORE + "turns.py",
+        "strayed = session.strayed or (prompt is None and session.outgoing is None)",
+        "strayed = session.strayed",
+        f"{PROMPTS}::test_what_anybody_else_may_have_chosen_is_taken_back",
     ),
 )

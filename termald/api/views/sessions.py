@@ -192,6 +192,12 @@ class PromptEnvelope(View, frozen=True, kw_only=True):
     prompt: Prompt
 
 
+class Queue(View, frozen=True, kw_only=True):
+    """The prompts that wait, in the order in which they will run."""
+
+    data: list[Prompt]
+
+
 class Interrupted(View, frozen=True, kw_only=True):
     """Whether there was anything to interrupt; its end comes as an event."""
 

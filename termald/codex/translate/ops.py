@@ -120,11 +120,12 @@ def _start_turn(op: StartTurn) -> tuple[str, Message]:
         client_user_message_id=prompt.id,
         model=_set(prompt.model or session.model),
         effort=_set(prompt.effort or session.effort),
-        service_tier=_set(prompt.service_tier or session.service_tier),
+        # Codex keeps a turn's tier for those after it, until it is told another, or none.
+        service_tier=prompt.service_tier or session.service_tier,
         approval_policy=approval_policy(session),
         sandbox_policy=t.SandboxPolicy(type=_SANDBOX_POLICIES[sandbox_mode(session)]),
         output_schema=msgspec.UNSET if schema is None else msgspec.json.decode(schema),
-        collaboration_mode=_collaboration(session, prompt),
+        collaboration_mode=_collaboration(session, prompt, pin=op.pin),
     )
 
 
@@ -137,13 +138,15 @@ def _steer_turn(op: SteerTurn) -> tuple[str, Message]:
     )
 
 
-def _collaboration(session: SessionRecord, prompt: PromptRecord) -> Any:
+def _collaboration(session: SessionRecord, prompt: PromptRecord, *, pin: bool) -> Any:
+    # The only way to say "no effort of its own" again, and to leave plan mode: Codex keeps both from turn to turn, and
+    # takes a null effort for none said. It adds words of Codex's to the conversation, so it is said only where needed.
     model = prompt.model or session.model
-    if prompt.interaction_mode is None or model is None:
+    if (prompt.interaction_mode is None and not pin) or model is None:
         return msgspec.UNSET
     effort = prompt.effort or session.effort
     settings = t.Settings(model=model, reasoning_effort=effort)
-    return t.CollaborationMode(mode=prompt.interaction_mode, settings=settings)
+    return t.CollaborationMode(mode=prompt.interaction_mode or "default", settings=settings)
 
 
 def _interrupt(op: Interrupt) -> tuple[str, Message]:

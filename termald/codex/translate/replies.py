@@ -202,6 +202,7 @@ def _opened(
         model=given.model,
         model_provider=given.model_provider,
         effort=given.reasoning_effort,
+        service_tier=given.service_tier,
         title=thread.name,
         turns=tuple(seen_turn(turn) for turn in thread.turns or ()),
     )
