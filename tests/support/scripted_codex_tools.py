@@ -99,7 +99,7 @@ async def _decided(codex: Process, loaded: Loaded, method: str, params: Json) ->
     if name == "no-thread":
         for connection in list(loaded.subscribers):
             unowned = {key: value for key, value in params.items() if key != "threadId"}
-            codex.write(connection, wire.request("unowned", method, unowned))
+            codex.write(connection, wire.request(f"unowned/{len(codex.home.record)}", method, unowned))
     if name == "unknown-request":
         for connection in list(loaded.subscribers):
             codex.write(connection, wire.request(f"new/{loaded.row.id}", "item/somethingNew", params))
