@@ -8,13 +8,27 @@ from state.records import ItemId, LinkId, RequestKind, ThreadId, TurnId
 from termald.codex import frames
 from termald.core.inputs import RequestArrived
 
-_KINDS: Final[dict[str, RequestKind]] = {
+CARDS: Final[dict[str, RequestKind]] = {
     "item/commandExecution/requestApproval": "command",
     "item/fileChange/requestApproval": "fileChange",
     "item/permissions/requestApproval": "permissions",
     "item/tool/requestUserInput": "userInput",
     "mcpServer/elicitation/request": "elicitation",
 }
+"""What somebody decides about."""
+RULES: Final = {
+    "currentTime/read": "the time",
+    "item/tool/call": "it failed, for termald offers no tools of its own",
+    # The protocol's first version; threads that we open do not use it. Nothing is accepted without somebody's decision.
+    "applyPatchApproval": "denied",
+    "execCommandApproval": "denied",
+}
+"""What is answered here, and how."""
+REFUSED: Final = {
+    "account/chatgptAuthTokens/refresh": "only who gave Codex its tokens can renew them, and termald gives it none",
+    "attestation/generate": "termald does not offer it at `initialize`",
+}
+"""What nobody here can answer. Codex goes on without, as it does after a refusal of anything that it asks."""
 _PLAIN_DECISIONS: Final = ('"accept"', '"acceptForSession"', '"decline"', '"cancel"')
 """What Codex takes for every command and change, also where its own offer leaves some out: under `untrusted` it offers
 no `decline`, and takes it (measured on 0.163 and 0.171)."""
@@ -61,7 +75,7 @@ def ask(link: LinkId, frame: frames.ServerRequest, at_ms: int) -> RequestArrived
             params_json="null",
             rule_error=f"malformed params: {error}",
         )
-    known = _KINDS.get(frame.method)
+    known = CARDS.get(frame.method)
     kind = known if place.thread is not None else None
     rule_json, rule_error = (None, None) if kind is not None else _rule(frame.method, known, at_ms)
     return RequestArrived(
@@ -96,8 +110,6 @@ def _rule(method: str, known: RequestKind | None, at_ms: int) -> tuple[str | Non
             content = [{"type": "inputText", "text": "termald offers no tools of its own"}]
             return msgspec.json.encode({"contentItems": content, "success": False}).decode(), None
         case "applyPatchApproval" | "execCommandApproval":
-            # The protocol's first version; threads that we open do not use it. Nothing is accepted without somebody's
-            # decision.
             return '{"decision":"denied"}', None
         case _:
-            return None, f"termald does not answer {method}"
+            return None, f"termald does not answer {method}: {REFUSED.get(method, 'it is not known here')}"
