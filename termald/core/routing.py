@@ -68,9 +68,12 @@ def _hint(work: Work, started: ThreadStarted) -> None:
     intent = work.state.intents.get(started.tag) if started.tag is not None else None
     if intent is None:
         return
+    owner = work.state.owner(started.thread)
     if intent.state == "open":
+        if owner not in (None, intent.session_id):
+            return  # claimed before it was told of: nobody else's to let go
         work.state.intents.put(intent.tag, replace(intent, thread_id=started.thread))
-    elif intent.state in ("ignored", "discarded") and work.state.owner(started.thread) is None:
+    elif intent.state in ("ignored", "discarded") and owner is None:
         # Minted for a setup that was given up: its only sign may be this notice (SETUP-04).
         work.state.intents.put(intent.tag, replace(intent, state="ignored", thread_id=started.thread))
         disposal.let_go(

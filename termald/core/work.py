@@ -60,8 +60,17 @@ class Work:
                 if claim is not None:
                     assert state.claims.get(claim) in (None, session.id), "I3: a thread belongs to one session"
                     state.claims.put(claim, session.id)
+                    self._forget_hints(claim, session.id)
         state.sessions.put(session.id, session)
         return session
+
+    def _forget_hints(self, thread: ThreadId, owner: SessionId) -> None:
+        """Whoever gives up what was being minted lets go of the thread that a hint named; not of one that somebody else
+        has claimed meanwhile, and is no longer in memory for (I9)."""
+        for tag in self.state.intents:
+            intent = self.state.intents[tag]
+            if intent.state == "open" and intent.thread_id == thread and intent.session_id != owner:
+                self.state.intents.put(tag, replace(intent, thread_id=None))
 
     def session(self, session: SessionId) -> Session | None:
         """Return a session that was not killed, or None."""

@@ -7,7 +7,7 @@ it stays when the rules change.
 import pytest
 from support.story import Story
 
-from state.records import IgnoredThread, SessionId, ThreadId, TurnId
+from state.records import IgnoredThread, KnownThread, SessionId, ThreadId, TurnId
 from termald.core import effects as fx
 from termald.core import inputs as ins
 from termald.core.disposal import INTERRUPTS_MAX
@@ -501,3 +501,35 @@ def test_turn_05_a_prompt_is_followed_in_the_turn_that_runs_when_another_ended_u
     assert [(event["turnId"], event["state"]) for event in story.events("turn/done")] == [("t2", "error")]
     story.completed_and_read("t3", "p1")
     assert story.deliveries() == {"p1": "done"}
+
+
+@pytest.mark.parametrize("claimed_first", [True, False])
+def test_i9_a_thread_that_a_hint_named_is_not_let_go_when_somebody_else_has_claimed_it(*, claimed_first: bool) -> None:
+    """The one who claimed it slept, so that nobody in memory owned it, and it was ignored with the killed session's
+    setup."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    start = story.last(fx.OpenFresh).op
+    assert isinstance(start, fx.OpenFresh)
+    known = KnownThread(thread_id=ThreadId("T"), home="/home", cls="discovered", reason="seen", cwd="/work")
+    hint = ins.ThreadStarted(
+        at_ms=story.tick(),
+        link=story.link,
+        thread=ThreadId("T"),
+        tag=start.tag,
+        ephemeral=False,
+        parent=None,
+        known=known,
+    )
+    if claimed_first:
+        story.create("s2", thread="T")
+        story.do(hint)
+    else:
+        story.do(hint)
+        story.create("s2", thread="T")
+    assert SessionId("s2") not in story.state.sessions, "it sleeps"
+    story.kill()
+    assert story.store.ignored == {}
+    assert story.session("s2").thread_id == "T"
