@@ -4,18 +4,13 @@ An item that its turn's end left open may still complete: it is stored with its 
 (EVENT-06).
 """
 
-from typing import Final
-
 from msgspec.structs import replace
 
 from state.records import ItemRecord, Seq
 from termald.core import blocks, children, log, prompts, setup, steering, turns
 from termald.core.inputs import ItemCompleted, ItemDelta, ItemStarted
-from termald.core.model import Session, with_record
+from termald.core.model import MESSAGES, Session, with_record
 from termald.core.work import Work
-
-MESSAGES: Final = frozenset({"userMessage", "agentMessage"})
-"""What `messageCount` counts."""
 
 
 def started(work: Work, session: Session, notice: ItemStarted) -> None:

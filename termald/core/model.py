@@ -1,6 +1,6 @@
 """What the core knows of a live session, in frozen values.
 
-A session is in one of these positions, and `setup.advance` is the only place that moves its queue on:
+A session is in one of these positions, and `queue.advance` is the only place that moves its queue on:
 
     setup set                    a thread is being opened; prompts park behind it, whatever else is already known of the
     thread
@@ -13,7 +13,7 @@ A session is in one of these positions, and `setup.advance` is the only place th
 front-end's.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -36,6 +36,8 @@ from state.records import (
 from termald.core.effects import Op
 from termald.core.inputs import CallId, Idempotency, Ticket, TurnFailure
 
+MESSAGES: Final = frozenset({"userMessage", "agentMessage"})
+"""The types of the items that `messageCount` counts."""
 InterruptState = Literal["none", "wanted", "sent", "acked", "unconfirmed"]
 Purpose = Literal[
     "open_fresh",

@@ -14,8 +14,7 @@ from state.records import ThreadId
 from termald.core import log
 from termald.core.effects import ReadTurns, RevertThread
 from termald.core.inputs import TurnsRead
-from termald.core.items import MESSAGES
-from termald.core.model import Call, Cut, Session, with_record
+from termald.core.model import MESSAGES, Call, Cut, Session, with_record
 from termald.core.work import Work
 
 
