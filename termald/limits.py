@@ -182,6 +182,25 @@ class CodexLimits(msgspec.Struct, frozen=True, kw_only=True):
             high=10_000,
         ),
     ] = 128
+    silence_ms: Annotated[
+        int,
+        bound(
+            "How long Codex may leave unanswered whether it still reads, before the daemon is not ready; it is asked "
+            "as often. Control socket only.",
+            unit="ms",
+            low=100,
+            high=600_000,
+        ),
+    ] = 10_000
+    silence_max_ms: Annotated[
+        int,
+        bound(
+            "How long Codex may be silent so before it is ended and started anew: it holds every thread meanwhile.",
+            unit="ms",
+            low=1_000,
+            high=86_400_000,
+        ),
+    ] = 180_000
     stable_ms: Annotated[
         int,
         bound(

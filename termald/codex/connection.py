@@ -59,6 +59,11 @@ class Connection:
             await self._link.aclose()
         return self._fault or reason
 
+    @property
+    def link(self) -> Link:
+        """What it runs over."""
+        return self._link
+
     def drain(self) -> None:
         """Read what is still to come, but not for long: nobody is left who would send more."""
         self._reading.deadline = min(self._reading.deadline, trio.current_time() + DRAIN_DEADLINE_S)

@@ -127,6 +127,12 @@ class ControlSocketLink:
             if not whole:
                 await trio.aclose_forcefully(self._stream)
 
+    async def ping(self) -> None:
+        try:
+            await self._connection.ping()
+        except ConnectionClosed as error:
+            raise self._closed(error) from error
+
     async def aclose(self) -> None:
         with trio.move_on_after(CLOSE_DEADLINE_S, shield=True), suppress(ConnectionClosed):
             await self._connection.aclose()

@@ -5,7 +5,7 @@ cancellation, may have left half a frame behind: the link is dead from then on, 
 one (WIRE-14). The end comes out of `receive` as `LinkClosed`, after everything that had arrived before it.
 """
 
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from termald.codex.errors import MessageTooLarge
 from termald.codex.lines import Oversize
@@ -37,6 +37,15 @@ class Link(Protocol):
 
     async def aclose(self) -> None:
         """End the link. Bounded; never raises; a second call does nothing."""
+        ...
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """A link whose other side can be asked whether it reads, which costs it nothing. Pipes know no such question."""
+
+    async def ping(self) -> None:
+        """Return once it has answered. To be cut only where the link ends too. Errors: `LinkClosed`."""
         ...
 
 

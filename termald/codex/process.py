@@ -142,7 +142,7 @@ async def spawn(launch: Launch) -> CodexProcess:
     """
     with trio.CancelScope(shield=True):  # bounded by one fork and exec; a child nobody knows of would be the price
         started = await trio.to_thread.run_sync(_start, launch)
-    identity = identify(started.child.pid)
+        identity = await _looked(identify, started.child.pid)
     # Even one that has ended already keeps its number until we reap it.
     assert identity is not None
     if started.pipes is None:

@@ -7,6 +7,8 @@ makes no difference (RUNTIME-02, RUNTIME-03).
 """
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +21,7 @@ from termald.codex.errors import CodexFault, LinkClosed
 from termald.codex.handshake import HandshakeRefused, ServerInfo, shake_hands
 from termald.codex.hooks import ExitCause, LinkUp, RuntimeExit, RuntimeHooks
 from termald.codex.lines import Oversize
+from termald.codex.link import Answering, Link
 from termald.codex.machine import Machine, RunningProcess
 
 # Between the end of a link and the exit status of a process that has died lie microseconds, on a busy machine more.
@@ -39,6 +42,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     start_deadline_s: float
     term_s: float
     kill_s: float
+    silence_s: float
+    silence_max_s: float
     machine: Machine
 
 
@@ -94,11 +99,13 @@ class Runtime:
         """Have `run` return and the process go on."""
         self._talking.cancel()
 
-    async def run(self, on_ready: Callable[[ServerInfo], None], on_lost: Callable[[str], None]) -> RuntimeExit | None:
+    async def run(
+        self, on_ready: Callable[[ServerInfo], None], on_lost: Callable[[str], None], on_silent: Callable[[str], None]
+    ) -> RuntimeExit | None:
         """Live with the process until it is gone, and return its exit; None if it was left alive.
 
-        `on_ready` is called before each `on_link_up`, `on_lost` before each `on_link_lost`. Cut: a process on pipes is
-        ended, one on a socket is left.
+        `on_ready` is called before each `on_link_up`, `on_lost` before each `on_link_lost`. `on_silent`: it answers
+        nothing, or cannot any more; `on_ready` when it does again. Cut: a process on pipes is ended, one on a socket is left.
         """
         try:
             async with trio.open_nursery() as nursery:
@@ -106,7 +113,7 @@ class Runtime:
                 nursery.start_soon(self._watch)
                 nursery.start_soon(self._end_when_wanted)
                 with self._talking:
-                    await self._talk(on_ready, on_lost)
+                    await self._talk(on_ready, on_lost, on_silent)
                 if self._gone.is_set():
                     await self._settle()
                 nursery.cancel_scope.cancel()
@@ -130,18 +137,22 @@ class Runtime:
 
     # --- its links ---
 
-    async def _talk(self, on_ready: Callable[[ServerInfo], None], on_lost: Callable[[str], None]) -> None:
+    async def _talk(
+        self, on_ready: Callable[[ServerInfo], None], on_lost: Callable[[str], None], on_silent: Callable[[str], None]
+    ) -> None:
         """Open one link after the other. Returns when the process is gone, whoever ended it."""
         unstable = 0
         while not self._gone.is_set():
             began = trio.current_time()
-            lost = await self._use_link(on_ready)
+            lost = await self._use_link(on_ready, on_silent)
             if lost is None or await self._was_the_end():
                 await self._gone.wait()
                 return
             link, reason = lost
             if self._process.pipes is not None:
-                self.end("unresponsive", f"there are no other pipes, and {reason}")
+                why = f"there are no other pipes, and {reason}"
+                on_silent(why)
+                self.end("unresponsive", why)
                 continue
             on_lost(reason)
             self._hooks.on_link_lost(link, reason)
@@ -149,7 +160,9 @@ class Runtime:
             if unstable > _LINKS_UNSTABLE_MAX:
                 self.end("unresponsive", f"{unstable} links in a row were lost at once; the last: {reason}")
 
-    async def _use_link(self, on_ready: Callable[[ServerInfo], None]) -> tuple[LinkId, str] | None:
+    async def _use_link(
+        self, on_ready: Callable[[ServerInfo], None], on_silent: Callable[[str], None]
+    ) -> tuple[LinkId, str] | None:
         """Open a link and use it to its end; returns which and why. None if none could be opened, and the process's end
         was asked for."""
         async with trio.open_nursery() as nursery:
@@ -167,12 +180,34 @@ class Runtime:
                 self._hooks.on_frame(connection.id, raw)
             if self._gone.is_set():
                 connection.drain()
+            nursery.start_soon(self._keep_asking, connection.link, partial(on_ready, opened.info), on_silent)
             try:
                 reason = await connection.run(self._hooks.on_frame)
             finally:
                 self._connection = None
             nursery.cancel_scope.cancel()
         return connection.id, reason
+
+    async def _keep_asking(self, link: Link, on_ready: Callable[[], None], on_silent: Callable[[str], None]) -> None:
+        """Ask whether it still reads, for as long as the link lasts. A stopped process keeps its link and answers
+        nothing: nobody would hear of it who does not ask it for something, and it holds every thread."""
+        if not isinstance(link, Answering):
+            return
+        silence_s, most_s = self._terms.silence_s, self._terms.silence_max_s
+        async with trio.open_nursery() as nursery:
+            while True:
+                await trio.sleep(silence_s)
+                answered = trio.Event()
+                # Not cut at a deadline of ours, which could leave half a frame in the link.
+                nursery.start_soon(_ask, link, answered)
+                if await _came(answered, silence_s) or self._end_wanted.is_set():
+                    continue
+                on_silent(f"it has answered nothing for {silence_s:g} s")
+                if not await _came(answered, most_s - silence_s):
+                    self.end("unresponsive", f"it has answered nothing for {most_s:g} s")
+                    return
+                if not self._end_wanted.is_set():
+                    on_ready()
 
     async def _open(self, nursery: trio.Nursery) -> _Opened | None:
         """Connect and shake hands, again and again within the deadline.
@@ -257,6 +292,18 @@ class Runtime:
                 await self._process.end(term_s=self._terms.term_s, kill_s=self._terms.kill_s)
         else:
             self._process.disown()
+
+
+async def _ask(link: Answering, answered: trio.Event) -> None:
+    with suppress(LinkClosed):  # whoever reads from it is told
+        await link.ping()
+        answered.set()
+
+
+async def _came(event: trio.Event, within_s: float) -> bool:
+    with trio.move_on_after(within_s):
+        await event.wait()
+    return event.is_set()
 
 
 def _same_folder(one: str, other: str) -> bool:

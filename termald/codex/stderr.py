@@ -8,6 +8,7 @@ them into memory.
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +40,8 @@ class StderrFile:
     async def keep_bounded(self) -> None:
         """Cut the file whenever it has grown too long. Runs until cancelled."""
         while True:
-            self.cut()
+            with suppress(OSError):  # a full disk, or no descriptor: the next look does it
+                self.cut()
             await trio.sleep(_LOOK_PAUSE_S)
 
     def cut(self) -> None:

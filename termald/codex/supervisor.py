@@ -21,7 +21,7 @@ import trio
 
 from state.records import LinkId, RuntimeId, RuntimeRecord
 from termald.codex.binary import CodexBinary
-from termald.codex.errors import CodexFault
+from termald.codex.errors import CodexFault, CodexUnusable
 from termald.codex.handshake import ServerInfo
 from termald.codex.hooks import ExitCause, RuntimeExit, RuntimeHooks, RuntimeStatus
 from termald.codex.identity import ProcessIdentity
@@ -36,8 +36,12 @@ STDERR_NAME: Final = "codex.stderr"
 
 # What is wrong with a binary may have been put right in the meantime; one try does no harm.
 _BROKEN_PAUSE_S: Final = 600.0
+# A binary that is being replaced, or a machine without descriptors or memory, is well again in a moment; one that is
+# too old is not. So the looks begin close together, and end up that far apart.
+_FAULT_PAUSE_FIRST_S: Final = 1.0
 # After TERM has had its time, how long a family may take to vanish under KILL.
 _KILL_S: Final = 5.0
+_KEEPS_DYING: Final = "codex-keeps-dying"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,12 +80,15 @@ class Supervisor:
             start_deadline_s=limits.start_deadline_ms / 1000,
             term_s=limits.stop_deadline_ms / 1000,
             kill_s=_KILL_S,
+            silence_s=limits.silence_ms / 1000,
+            silence_max_s=limits.silence_max_ms / 1000,
             machine=world.machine,
         )
         self._status = RuntimeStatus(state="stopped", codex_home=str(plan.codex_home))
         self._runtime: Runtime | None = None
         self._starts = 0
         self._crashes = 0
+        self._faults = 0
         self._rest: _Rest | None = None
         self._hurry = trio.Event()
         self._stopping = False
@@ -117,7 +124,7 @@ class Supervisor:
     def retry(self) -> None:
         """End a pause, or a `broken`, now; nothing where there is neither. What was counted is forgotten."""
         if self._status.state in {"backoff", "broken"}:
-            self._crashes = 0
+            self._crashes = self._faults = 0
             self._hurry.set()
 
     async def stop(self, *, leave: bool) -> None:
@@ -160,7 +167,7 @@ class Supervisor:
         if self._stopping:
             self._let_end()
         try:
-            exit_ = await runtime.run(partial(self._ready, runtime), self._lost)
+            exit_ = await runtime.run(partial(self._ready, runtime), self._lost, self._silent)
         finally:
             self._runtime = None
         if exit_ is not None:
@@ -178,6 +185,10 @@ class Supervisor:
     def _lost(self, reason: str) -> None:
         if not self._stopping:
             self._say(state="starting", reason=f"reconnecting: {reason}")
+
+    def _silent(self, reason: str) -> None:
+        if not self._stopping:
+            self._say(state="starting", reason=reason)
 
     def _let_end(self) -> None:
         runtime = self._runtime
@@ -202,7 +213,7 @@ class Supervisor:
         self._crashes = 0 if lived_s >= self._limits.stable_ms / 1000 else self._crashes + 1
         if self._crashes >= self._limits.crashes_max:
             told = f"{self._crashes} starts in a row did not last; the last one: {exit_.reason}"
-            self._rest = _Rest("broken", _BROKEN_PAUSE_S, "codex-keeps-dying", told)
+            self._rest = _Rest("broken", _BROKEN_PAUSE_S, _KEEPS_DYING, told)
             return
         cap_ms = min(self._limits.backoff_max_ms, self._limits.backoff_first_ms * 2 ** max(0, self._crashes - 1))
         # Full jitter: daemons that lost their processes to one cause do not all come back at one moment.
@@ -217,7 +228,7 @@ class Supervisor:
         self._say(state=rest.state, retry_in_s=rest.pause_s, slug=rest.slug, reason=rest.reason)
         with trio.move_on_after(rest.pause_s) as waited:
             await self._hurry.wait()
-        if rest.state == "broken" and waited.cancelled_caught:
+        if rest.slug == _KEEPS_DYING and waited.cancelled_caught:
             self._crashes = self._limits.crashes_max - 1  # one try, not a new series
 
     async def _start(self) -> Runtime | None:
@@ -228,10 +239,10 @@ class Supervisor:
         self._say(state="starting", runtime_id=None, adopted=False, retry_in_s=None, slug=None, reason=None)
         try:
             process, record = await self._spawn()
-        except CodexFault as fault:
-            # Nothing dies here: it does not begin. Trying again at once would find the same.
-            self._rest = _Rest("broken", _BROKEN_PAUSE_S, fault.slug, str(fault))
+        except (CodexFault, OSError) as fault:
+            self._rest = self._after_fault(fault)
             return None
+        self._faults = 0
         remembered = False
         try:
             await self._hooks.persist(record)
@@ -242,6 +253,13 @@ class Supervisor:
                     await process.end(term_s=self._terms.term_s, kill_s=self._terms.kill_s)
         self._starts += 1
         return self._runtime_of(process, record, adopted=False)
+
+    def _after_fault(self, fault: CodexFault | OSError) -> "_Rest":
+        """Nothing dies here: it does not begin. Trying again at once would find the same."""
+        pause_s = min(_BROKEN_PAUSE_S, _FAULT_PAUSE_FIRST_S * 2**self._faults)
+        self._faults += 1
+        slug = fault.slug if isinstance(fault, CodexFault) else CodexUnusable.slug
+        return _Rest("broken", pause_s, slug, str(fault))
 
     async def _spawn(self) -> tuple[RunningProcess, RuntimeRecord]:
         binary = await self._plan.find()

@@ -263,6 +263,22 @@ async def test_message_of_16_mib_passes_and_one_byte_more_costs_the_connection(c
                 await ask(link, "thread/loaded/list", {})
 
 
+async def test_stopped_process_is_told_and_is_ready_again_when_it_goes_on(codex: Path, tmp_path: Path) -> None:
+    """RUNTIME-11: it answers a ping by itself, and while it is stopped nothing else tells of it."""
+    limits = msgspec.structs.replace(LIMITS, silence_ms=300)
+    async with supervising(codex, tmp_path, limits=limits) as ran:
+        await ran.ready()
+        (record,) = ran.told.all(RuntimeRecord)
+        os.kill(record.pid, signal.SIGSTOP)
+        try:
+            await ran.told.until(lambda: "answered nothing" in (ran.supervisor.status.reason or ""))
+        finally:
+            os.kill(record.pid, signal.SIGCONT)
+        await ran.told.until(lambda: ran.supervisor.status.state == "ready")
+        assert not ran.told.all(Lost)
+        assert not ran.told.all(RuntimeExit)
+
+
 async def test_broken_standard_error_kills_it_at_its_start(codex: Path, tmp_path: Path) -> None:
     """Why it writes to a file where it is to outlive us."""
     (tmp_path / "home").mkdir()

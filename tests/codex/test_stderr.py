@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import trio
-from trio.testing import memory_stream_one_way_pair
+from trio.testing import MockClock, memory_stream_one_way_pair
 
 from termald.codex.stderr import (
     LOG_BYTES_KEPT,
@@ -59,6 +59,22 @@ def test_file_is_cut_while_the_process_goes_on_writing(tmp_path: Path) -> None:
         os.close(process)
     assert (tmp_path / "stderr").stat().st_size == LOG_BYTES_KEPT + 24
     assert log.tail()[-2:] == ("after one more", "and the process goes on")
+
+
+async def test_file_that_cannot_be_cut_now_is_cut_at_a_later_look(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """A full disk, or no descriptor left: no reason to end the process, and with it every turn."""
+    path = tmp_path / "stderr"
+    file = StderrFile(path)
+    aside = tmp_path / "aside"
+    aside.write_bytes(b"x" * (LOG_BYTES_MAX + 1))
+    path.symlink_to(path)  # every look at it is refused
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(file.keep_bounded)
+        await trio.sleep(60.0)
+        aside.replace(path)
+        await trio.sleep(60.0)
+        assert path.stat().st_size == LOG_BYTES_KEPT
+        nursery.cancel_scope.cancel()
 
 
 def test_file_is_private_and_begins_empty(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Pauses, the breaker, and the order of the signs of an end: on a clock that jumps, with processes in memory."""
 
+import errno
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise, permutations
@@ -13,8 +14,9 @@ from support.supervising import Came, Lost, Supervised, payload, supervising
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from termald.codex.connection import DRAIN_DEADLINE_S, OUTBOX_FRAMES_MAX
+from termald.codex.errors import CodexNotFound, CodexUnusable
 from termald.codex.frames import encode_notification
-from termald.codex.hooks import LinkUp, RuntimeExit
+from termald.codex.hooks import LinkUp, RuntimeExit, RuntimeStatus
 from termald.limits import CodexLimits
 
 LIMITS = CodexLimits(
@@ -79,6 +81,34 @@ async def test_broken_tries_once_after_a_long_time_and_not_again_at_once(
         assert before[6] - before[5] > 600
         assert before[7] - before[6] > 600
         await ran.told.until(lambda: len(ran.told.all(LinkUp)) == 9, deadline_s=HOUR_S)
+
+
+@pytest.mark.parametrize(
+    "obstacle",
+    [
+        pytest.param(OSError(errno.EMFILE, "Too many open files"), id="no descriptor is left"),
+        pytest.param(CodexUnusable("codex cannot be started: Text file busy"), id="the binary is being replaced"),
+        pytest.param(CodexNotFound("no Codex"), id="the binary is gone for the moment"),
+    ],
+)
+async def test_start_that_is_not_possible_now_is_told_and_tried_again_soon_then_less_and_less_often(
+    tmp_path: Path, autojump_clock: MockClock, obstacle: Exception
+) -> None:
+    """RUNTIME-08: what passes in a moment costs a moment, what does not costs no process table its quiet."""
+    async with in_memory(tmp_path) as (ran, machine):
+        machine.obstacles = [obstacle] * 13
+        await ran.told.until(lambda: ran.supervisor.status.state == "broken", deadline_s=HOUR_S)
+        assert ran.supervisor.status.reason == str(obstacle)
+        assert ran.supervisor.status.pid is None
+        await ran.told.nth(LinkUp, deadline_s=2 * HOUR_S)
+        pauses = [round(after - before) for before, after in pairwise(machine.tried_at)]
+        assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600]
+        assert ran.supervisor.status.slug is None
+        machine.obstacles = [obstacle]
+        machine.processes[0].die(code=1)
+        machine.links[0].end_output()
+        await ran.told.nth(LinkUp, 2, deadline_s=60.0)  # a good start forgets them
+        assert not ran.told.all(Lost)
 
 
 async def test_start_that_never_answers_is_ended_at_its_deadline(tmp_path: Path, autojump_clock: MockClock) -> None:
@@ -176,6 +206,59 @@ async def test_process_that_is_reached_no_more_is_ended_once(tmp_path: Path, aut
         machine.frozen = False
         await ran.ready(2)
         assert len(ran.told.all(RuntimeExit)) == 1
+
+
+async def test_process_that_answers_nothing_is_told_and_is_ready_again_when_it_does(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """RUNTIME-11: stopped for a minute, with its link whole. Nobody asked it for anything meanwhile."""
+    async with in_memory(tmp_path) as (ran, machine):
+        await ran.ready()
+        await trio.sleep(HOUR_S)
+        assert ran.told.states == ["starting", "ready"]
+        machine.links[0].answering = trio.Event()
+        stopped_at = trio.current_time()
+        await ran.told.until(lambda: ran.told.states[-1] == "starting", deadline_s=60.0)
+        assert trio.current_time() - stopped_at <= 20.0
+        assert ran.supervisor.status.reason == "it has answered nothing for 10 s"
+        await trio.sleep(60.0 - (trio.current_time() - stopped_at))
+        machine.links[0].answering.set()
+        await ran.told.until(lambda: ran.told.states[-1] == "ready")
+        assert ran.told.all(RuntimeStatus)[-1].reason is None
+        await trio.sleep(HOUR_S)
+        assert ran.told.states == ["starting", "ready", "starting", "ready"]
+        assert not ran.told.all(Lost)
+        assert not ran.told.all(RuntimeExit)
+        assert len(ran.told.all(LinkUp)) == 1
+
+
+async def test_process_that_answers_nothing_for_minutes_is_replaced(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """RUNTIME-10."""
+    async with in_memory(tmp_path) as (ran, machine):
+        await ran.ready()
+        machine.links[0].answering = trio.Event()
+        stopped_at = trio.current_time()
+        exit_ = await ran.told.nth(RuntimeExit, deadline_s=HOUR_S)
+        assert (exit_.cause, exit_.reason) == ("unresponsive", "it has answered nothing for 180 s")
+        assert 180.0 <= trio.current_time() - stopped_at <= 200.0
+        await ran.ready(2)
+        assert len(ran.told.all(RuntimeExit)) == 1
+
+
+async def test_silent_process_that_is_being_ended_is_not_called_ready_again(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with in_memory(tmp_path) as (ran, machine):
+        await ran.ready()
+        machine.links[0].answering = trio.Event()
+        await ran.told.until(lambda: ran.supervisor.status.state == "starting", deadline_s=60.0)
+        machine.processes[0].takes_s = 4.0
+        ran.supervisor.restart()
+        machine.links[0].answering.set()
+        await ran.told.nth(RuntimeExit)
+        assert ran.told.states[:4] == ["starting", "ready", "starting", "stopping"]
+        await ran.ready(2)
+        assert ran.told.states[4:] == ["starting", "ready"]
 
 
 async def test_frames_leave_in_the_order_in_which_they_were_given(tmp_path: Path, autojump_clock: MockClock) -> None:

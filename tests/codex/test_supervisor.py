@@ -138,6 +138,7 @@ async def test_closed_output_of_a_living_process_ends_it(tmp_path: Path) -> None
         assert ran.ask(up.link, "fake/close")
         exit_ = await ran.told.nth(RuntimeExit)
         assert exit_.cause == "unresponsive"
+        assert ran.told.states[:3] == ["starting", "ready", "starting"]
         assert not is_alive(ProcessIdentity(record.pid, record.start_time))
         await ran.ready(2)
 

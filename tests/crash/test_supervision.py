@@ -81,7 +81,8 @@ async def test_held_prompts_survive_the_daemon_as_well(daemon: Daemon) -> None:
     assert done["state"] == "normal"
 
 
-async def test_a_codex_that_freezes_for_a_while_loses_no_turn(daemon: Daemon) -> None:
+async def test_a_codex_that_freezes_for_a_while_is_told_and_loses_no_turn(daemon: Daemon) -> None:
+    daemon.environment["TERMALD_CODEX_SILENCE_MS"] = "300"
     await daemon.start()
     await daemon.create("s", prompt={"input": "@say begun\n@hold release\n@say whole"})
     await daemon.model.wait_held("release")
@@ -91,8 +92,15 @@ async def test_a_codex_that_freezes_for_a_while_loses_no_turn(daemon: Daemon) ->
         held = await daemon.prompt("s", "second")
         interrupted = await daemon.call("POST", "/api/sessions/s/interrupt")
         assert interrupted.status_code == 202
+
+        async def is_told() -> bool:
+            part = (await daemon.call("GET", "/api/ready")).json()["parts"]["runtime"]
+            return part["state"] == "starting" and "answered nothing" in part["reason"]
+
+        await daemon.until(is_told, "the freeze to be told")
     finally:
         os.kill(codex, signal.SIGCONT)
+    await daemon.wait_ready()
     cut, whole = await daemon.wait_done("s", 2)
     assert (cut["state"], whole["state"]) == ("cancelled", "normal")
     assert (await daemon.get(f"/api/sessions/s/prompts/{held}"))["state"] == "done"

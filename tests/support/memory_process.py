@@ -23,6 +23,9 @@ class MemoryLink:
         self._home = home
         self._answers = answers
         self._input_works = True
+        self.answering = trio.Event()
+        """Set: a ping is answered. Replace it by a fresh event, as in a process that is stopped."""
+        self.answering.set()
         self._put, self._take = trio.open_memory_channel[bytes](math.inf)
 
     def say(self, frame: bytes) -> None:
@@ -50,6 +53,9 @@ class MemoryLink:
             result = {"userAgent": "termald/9.9.9 (memory)", "codexHome": self._home, "platformOs": "x"}
             self.say(msgspec.json.encode({"id": asked["id"], "result": result}))
 
+    async def ping(self) -> None:
+        await self.answering.wait()
+
     async def aclose(self) -> None:
         self.closed = True
         self._take.close()
@@ -63,6 +69,8 @@ class MemoryProcess:
         self.identity = ProcessIdentity(100_000_000 + number, "memory")
         self.pipes: Pipes | None = None
         self.ends = 0
+        self.takes_s = 0.0
+        """How long it takes to end."""
         self._gone = trio.Event()
         self._report = ExitReport()
 
@@ -82,6 +90,7 @@ class MemoryProcess:
     async def end(self, *, term_s: float, kill_s: float) -> frozenset[ProcessIdentity]:
         await trio.lowlevel.checkpoint()
         self.ends += 1
+        await trio.sleep(self.takes_s)
         self._report = self._report if self._gone.is_set() else ExitReport(signal="SIGTERM")
         self._gone.set()
         return frozenset()
@@ -100,6 +109,9 @@ class MemoryMachine:
         self.processes: list[MemoryProcess] = []
         self.links: list[MemoryLink] = []
         self.started_at: list[float] = []
+        self.obstacles: list[Exception] = []
+        """What the next starts meet, instead of starting anything."""
+        self.tried_at: list[float] = []
         self._home = str(home)
         self._lifetimes_s = lifetimes_s or []
         self._answers = answers
@@ -114,6 +126,9 @@ class MemoryMachine:
 
     async def spawn(self, launch: Launch) -> RunningProcess:
         await trio.lowlevel.checkpoint()
+        self.tried_at.append(trio.current_time())
+        if self.obstacles:
+            raise self.obstacles.pop(0)
         self.started_at.append(trio.current_time())
         self.processes.append(MemoryProcess(len(self.processes)))
         return self.processes[-1]
