@@ -65,6 +65,8 @@ class LineSplitter:
     def _add(self, piece: bytes) -> None:
         self._length += len(piece)
         if self._dropped_head is not None:
+            # However the stream is cut, it is shown by the same beginning.
+            self._dropped_head += piece[: HEAD_BYTES - len(self._dropped_head)]
             return
         self._pieces.append(piece)
         # One byte more may be a CR that is not the line's own.

@@ -105,7 +105,8 @@ class Runtime:
         """Live with the process until it is gone, and return its exit; None if it was left alive.
 
         `on_ready` is called before each `on_link_up`, `on_lost` before each `on_link_lost`. `on_silent`: it answers
-        nothing, or cannot any more; `on_ready` when it does again. Cut: a process on pipes is ended, one on a socket is left.
+        nothing, or cannot any more; `on_ready` when it does again. Cut: a process on pipes is ended, one on a socket is
+        left.
         """
         try:
             async with trio.open_nursery() as nursery:
