@@ -30,6 +30,7 @@ from state.records import (
     SessionId,
     SessionRecord,
     ThreadId,
+    Tokens,
     TurnId,
     TurnRecord,
 )
@@ -170,8 +171,9 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation | None = None
     turn: ActiveTurn | None = None
     last_done: TurnRecord | None = None
-    tokens_seen: int = -1
-    """The thread's running sum as last told: a sample that leaves it as it is repeats one that was counted."""
+    total_seen: Tokens | None = None
+    """The thread's running sum as last told, if it was: a sample that leaves it as it is repeats one that was counted,
+    and what it has grown by is what was spent."""
     strayed: bool = False
     """The thread may have other settings than the session's: Codex keeps what a turn chose for those after it, and
     other front-ends choose as well."""

@@ -61,7 +61,7 @@ def done(work: Work, call: Call, op: RevertThread) -> None:
         session = replace(session, last_done=None)
     count = max(0, session.record.message_count - op.messages)
     # The running sum of tokens begins anew: a sample that equals the last one told is no repetition of it.
-    session = work.put(replace(with_record(session, message_count=count), tokens_seen=-1, strayed=True))
+    session = work.put(replace(with_record(session, message_count=count), total_seen=None, strayed=True))
     log.session(
         work, session, "updated", changed=["history"], beforeTurnId=op.before_turn, revertedTurns=list(op.removed)
     )

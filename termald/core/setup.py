@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from state.records import CodexAttachment, IntentRecord, IntentState, Problem, ThreadId
+from state.records import CodexAttachment, IntentRecord, IntentState, Problem, ThreadId, Tokens
 from state.tags import mint_tag
 from termald.core import disposal, log, looks, prompts
 from termald.core.calls import Failure, close_call, entomb, open_call
@@ -199,7 +199,8 @@ def bind(work: Work, session: Session, call: Call, reply: ThreadOpened) -> None:
         title=record.title or reply.title,
         history=record.history or any(turn.user_items for turn in reply.turns),
     )
-    session = work.put(replace(session, strayed=isinstance(call.op, OpenKnown)))
+    fresh = isinstance(call.op, OpenFresh)
+    session = work.put(replace(session, strayed=not fresh, total_seen=Tokens() if fresh else None))
     state.routes.put(reply.thread, Route(session=session.id, attachment=attachment))
     work.promise()
     log.session(work, session, "ready", how="start" if isinstance(call.op, OpenFresh) else "resume")

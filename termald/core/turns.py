@@ -12,9 +12,10 @@ items stay as they are and may complete late.
 
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
-from state.records import Delivery, PromptId, TurnId, TurnRecord, TurnState
+from state.records import Delivery, PromptId, Tokens, TurnId, TurnRecord, TurnState
 from termald.core import blocks, disposal, failures, interrupts, log, looks, prompts, requests, standstill
 from termald.core.calls import Failure, close_call, entomb, open_call
 from termald.core.effects import StartTurn
@@ -276,8 +277,9 @@ def errored(work: Work, session: Session, notice: TurnErrored) -> None:
 def used(work: Work, session: Session, notice: TurnUsage) -> None:
     """Count one model call. A sample that a resume repeats belongs to a turn that ended, and is not counted again
     (RUNTIME-16). So it is no sign of a turn either: of a thread that was found, the ended turns are not known here."""
-    repeated = notice.total.total == session.tokens_seen
-    session = work.put(replace(session, tokens_seen=notice.total.total))
+    seen = session.total_seen
+    repeated = seen is not None and notice.total.total == seen.total
+    session = work.put(replace(session, total_seen=notice.total))
     if session.turn is None or session.turn.id != notice.turn:
         log.late(work, session, "usage", turn=notice.turn, reason="not the running turn")
         return
@@ -289,7 +291,7 @@ def used(work: Work, session: Session, notice: TurnUsage) -> None:
     if found is None or found.turn is None:
         return
     usage = found.turn.record.usage
-    last = notice.last
+    last = _spent(notice, seen)
     record = replace(
         found.turn.record,
         usage=replace(
@@ -305,6 +307,22 @@ def used(work: Work, session: Session, notice: TurnUsage) -> None:
     work.put(replace(found, turn=replace(found.turn, record=record)))
     log.usage(work, found, record.id, last, notice.total)
     blocks.end(work, work.state.sessions[session.id])
+
+
+def _spent(notice: TurnUsage, seen: Tokens | None) -> Tokens:
+    """What the running sum has grown by, which is the call's own count, except of an answer that was cut short:
+    measured, that one counts as nothing and still is in the sum."""
+    if seen is None:
+        return notice.last
+    total = notice.total
+    grown = Tokens(
+        input=total.input - seen.input,
+        output=total.output - seen.output,
+        cache_read=total.cache_read - seen.cache_read,
+        cache_write=total.cache_write - seen.cache_write,
+        total=total.total - seen.total,
+    )
+    return notice.last if min(msgspec.structs.astuple(grown)) < 0 else grown
 
 
 def news(work: Work, session: Session, notice: TurnNews) -> None:

@@ -414,28 +414,37 @@ def test_event_14_a_turn_whose_thread_goes_ends_once_with_the_cause(story: Story
     assert story.session().status == "detached"
 
 
-def test_usage_is_counted_once_per_model_call_and_summed_for_the_turn(story: Story) -> None:
+def told_usage(story: Story, last: Tokens, total: Tokens) -> None:
+    at, thread = story.tick(), ThreadId("T")
+    story.do(ins.TurnUsage(at_ms=at, link=story.link, thread=thread, turn=TurnId("t1"), last=last, total=total))
 
+
+def times(count: int) -> Tokens:
+    """The sum of so many equal calls."""
+    return Tokens(input=10 * count, output=2 * count, cache_read=4 * count, total=12 * count)
+
+
+def test_usage_is_counted_once_per_model_call_and_summed_for_the_turn(story: Story) -> None:
     story.accepted("t1")
     story.turn_started("t1")
-    sample = Tokens(input=10, output=2, cache_read=4, total=12)
-    for total in (112, 124, 124):  # the last repeats one that was counted: the thread's sum stays as it is
-        story.do(
-            ins.TurnUsage(
-                at_ms=story.tick(),
-                link=story.link,
-                thread=ThreadId("T"),
-                turn=TurnId("t1"),
-                last=sample,
-                total=Tokens(total=total),
-            )
-        )
+    for count in (1, 2, 2):  # the last repeats one that was counted: the thread's sum stays as it is
+        told_usage(story, times(1), times(count))
     assert len(story.events("usage")) == 2
     story.item("t1", "a")
     story.completed("t1")
     (done,) = story.events("turn/done")
     assert done["usage"] == {"input": 20, "output": 4, "cacheRead": 8, "cacheWrite": 0, "totalTokens": 24}
     assert done["tokens"] == {"input": 20, "output": 4}
+
+
+def test_what_an_answer_cost_that_was_cut_short_is_what_the_sum_has_grown_by(story: Story) -> None:
+    story.accepted("t1")
+    story.turn_started("t1")
+    told_usage(story, Tokens(), times(3))
+    (event,) = story.events("usage")
+    assert event["usage"]["totalTokens"] == times(3).total
+    told_usage(story, times(1), times(2))  # a sum that shrank says nothing of the call
+    assert [one["usage"]["totalTokens"] for one in story.events("usage")] == [36, 12]
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(["reply", "started", "item"])))

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from guards.guard import CORE, REQUESTS, Guard
+from guards.guard import CORE, REQUESTS, TURNS, Guard
 
 REVERTING: Final = "tests/core/test_reverting.py"
 PROMPTS: Final = "tests/core/test_prompts.py"
@@ -30,8 +30,8 @@ OF_TURNS: Final = (
         "a sum that begins anew repeats nothing",
         "I12",
         CORE + "reverting.py",
-        "tokens_seen=-1",
-        "tokens_seen=session.tokens_seen",
+        "total_seen=None",
+        "total_seen=session.total_seen",
         f"{REVERTING}::test_what_is_spent_after_it_is_counted_though_the_sum_is_what_it_was",
     ),
     Guard(
@@ -101,5 +101,13 @@ OF_TURNS: Final = (
         "strayed = session.strayed or (prompt is None and session.outgoing is None)",
         "strayed = session.strayed",
         f"{PROMPTS}::test_what_anybody_else_may_have_chosen_is_taken_back",
+    ),
+    Guard(
+        "an answer that was cut short costs what the sum has grown by",
+        "EVENT-09",
+        CORE + "turns.py",
+        "return notice.last if min(msgspec.structs.astuple(grown)) < 0 else grown",
+        "return notice.last",
+        f"{TURNS}::test_what_an_answer_cost_that_was_cut_short_is_what_the_sum_has_grown_by",
     ),
 )
