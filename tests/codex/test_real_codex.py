@@ -95,6 +95,17 @@ async def ask(link: ControlSocketLink, method: str, params: object) -> Any:
                 return answer
 
 
+async def begin(link: ControlSocketLink, params: object) -> None:
+    """Start a turn and return once it runs: one that is only acknowledged is not active yet."""
+    await link.send(encode_request("q", "turn/start", params))
+    awaited = {"reply", "turn/started"}
+    with trio.fail_after(20):
+        while awaited:
+            raw = await link.receive()
+            assert isinstance(raw, bytes)
+            awaited.discard(msgspec.json.decode(raw).get("method", "reply"))
+
+
 class Answers:
     """Requests over a supervisor's link, and their answers."""
 
@@ -404,7 +415,7 @@ async def test_process_and_its_turn_survive_the_daemon_and_are_adopted(codex: Pa
             started = await ask(link, "thread/start", {"cwd": str(tmp_path)})
             thread = started["result"]["thread"]["id"]
             words = [{"type": "text", "text": "@wait 4s\n@say survived"}]
-            await ask(link, "turn/start", {"threadId": thread, "input": words})
+            await begin(link, {"threadId": thread, "input": words})
         daemon.kill()
         await daemon.wait()
         await daemon.stdout.aclose()
