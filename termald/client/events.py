@@ -115,9 +115,10 @@ class TurnPlan(Event, frozen=True, kw_only=True):
 
 
 class ItemStarted(Event, frozen=True, kw_only=True):
-    """`item/started`; `item` is Codex's own."""
+    """`item/started`; `item` is Codex's own. `thread_id` is said where a sub-agent's thread has the item."""
 
     item: dict[str, Any] = {}
+    thread_id: str | None = None
 
 
 class ItemDelta(Event, frozen=True, kw_only=True):
@@ -125,6 +126,7 @@ class ItemDelta(Event, frozen=True, kw_only=True):
 
     channel: str = ""
     delta: str = ""
+    thread_id: str | None = None
 
 
 class ItemCompleted(Event, frozen=True, kw_only=True):
@@ -134,11 +136,18 @@ class ItemCompleted(Event, frozen=True, kw_only=True):
     item: dict[str, Any] = {}
     incomplete: bool = False
     late: bool = False
+    thread_id: str | None = None
 
     @property
     def type(self) -> str:
         """Codex's type of the item."""
         return str(self.item.get("type", ""))
+
+
+class Block(Event, frozen=True, kw_only=True):
+    """`block/start`, `block/stop`: one attempt of the model, numbered within its turn."""
+
+    block: int = 0
 
 
 class BlockReset(Event, frozen=True, kw_only=True):
@@ -219,6 +228,12 @@ class RuntimeEvent(Event, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class DiscoveryEvent(Event, frozen=True, kw_only=True):
+    """`discovery/*`: a scan for threads that Codex has; `homes` is which, and at its end what was found in each."""
+
+    homes: tuple[Any, ...] = ()
+
+
 class CodexRaw(Event, frozen=True, kw_only=True):
     """`codex/raw`: what has no kind of its own, verbatim."""
 
@@ -243,6 +258,7 @@ _FAMILIES: Final[dict[str, type[Event]]] = {
     "request": RequestEvent,
     "thread": ThreadEvent,
     "runtime": RuntimeEvent,
+    "discovery": DiscoveryEvent,
 }
 _KINDS: Final[dict[str, type[Event]]] = {
     "turn/started": TurnStarted,
@@ -252,6 +268,8 @@ _KINDS: Final[dict[str, type[Event]]] = {
     "item/started": ItemStarted,
     "item/delta": ItemDelta,
     "item/completed": ItemCompleted,
+    "block/start": Block,
+    "block/stop": Block,
     "block/reset": BlockReset,
     "retrying": Retrying,
     "usage": UsageSample,

@@ -104,6 +104,9 @@ class PromptWatch:
         return found
 
     def _of_another_turn(self, event: Event) -> list[Event]:
+        if isinstance(event, Done) and event.turn_id is not None:
+            # A prompt that joined another's turn may be found in it only after the turn has ended with its process.
+            self._ends[event.turn_id] = event
         if isinstance(event, RequestEvent) and self.turn_id is not None and event.turn_id not in self._kept:
             return [event]  # a sub-agent's turn is not ours, and what it asks is asked of us
         if isinstance(event, TurnStarted) and event.prompt_id is None:
@@ -126,4 +129,6 @@ class PromptWatch:
 
     def _without_turn(self, event: PromptEvent) -> Done:
         message = event.error.message if event.error is not None else None
+        # It may have had one that ended without it, before it was to be sent again: this is not that turn's end.
+        self.turn_id = None
         return self.end_unseen(_STATES.get(event.kind, "error"), message, event.seq)

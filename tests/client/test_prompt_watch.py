@@ -92,6 +92,30 @@ def test_a_turn_that_ends_while_its_prompt_is_sent_again_is_not_the_end() -> Non
     assert (end.turn_id, end.state) == ("t2", "normal")
 
 
+def test_a_prompt_that_ends_without_a_turn_does_not_end_as_its_former_one() -> None:
+    """Its turn ended with Codex, it waited to be sent again, and was cancelled: that turn was not."""
+    _, end = kinds_given(
+        prompt("acked", "t1"), started("t1", "p"), done("t1", "error"), prompt("parked"), prompt("cancelled")
+    )
+    assert end is not None
+    assert (end.turn_id, end.state) == (None, "cancelled")
+
+
+def test_a_prompt_that_is_found_in_anothers_turn_after_that_has_ended_ends_with_it() -> None:
+    """It was to steer that turn, and Codex died before it said that it had: a run that missed it would never end."""
+    kinds, end = kinds_given(
+        started("t1", "q"),
+        prompt("accepted"),
+        prompt("sent"),
+        done("t1", "error"),
+        prompt("recorded", "t1"),
+        prompt("failed", "t1"),
+    )
+    assert kinds == ["prompt/accepted", "prompt/sent", "prompt/recorded", "prompt/failed", "turn/done"]
+    assert end is not None
+    assert (end.turn_id, end.state) == ("t1", "error")
+
+
 def test_a_prompt_that_ends_after_its_turn_ends_with_that_turn() -> None:
     kinds, end = kinds_given(prompt("acked", "t1"), done("t1", "error"), prompt("failed", "t1"))
     assert kinds == ["prompt/acked", "prompt/failed", "turn/done"]

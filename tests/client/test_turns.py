@@ -13,7 +13,7 @@ from termald.client.turns import TurnAccumulator, committed
 @st.composite
 def stories(draw: st.DrawFn) -> tuple[list[Event], dict[str, Any]]:
     """The events of a turn as the daemon may tell them, and the final items as its records have them."""
-    story: list[Event] = []
+    own_stories: list[list[Event]] = []
     final: dict[str, Any] = {}
     for number in range(draw(st.integers(0, 5))):
         item = f"i{number}"
@@ -27,7 +27,10 @@ def stories(draw: st.DrawFn) -> tuple[list[Event], dict[str, Any]]:
         if fate != "taken back":
             final[item] = {"type": "agentMessage", "text": text}
             own.append(ItemCompleted(turn_id="t", item_id=item, item=final[item], late="late" in fate))
-        story += own
+        own_stories.append(own)
+    story: list[Event] = []
+    while any(own_stories):  # items are told beside each other
+        story.append(draw(st.sampled_from([own for own in own_stories if own])).pop(0))
     places = draw(st.lists(st.integers(0, len(story)), max_size=3))
     for place in sorted(places, reverse=True):
         story.insert(place, Notice(slug="x"))

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from support import sim_clients
 from support.scripted_codex_home import ThreadRow
 from support.sim_world import World
 
@@ -50,6 +51,7 @@ def at_rest(world: World) -> None:
     for thread in world.home.threads.values():
         if thread.tag is not None:
             _one_fate(world, thread)
+    sim_clients.check(world)
 
 
 # --- the log ---
