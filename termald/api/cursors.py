@@ -39,5 +39,14 @@ def read_cursor(text: str | None, kind: type[C], listing: str, *filters: str | N
         raise _refused("it is none of this daemon's") from error
 
 
+def is_cursor_of(text: str, listing: str) -> bool:
+    """Whether the text is a cursor that this list gave, under whatever filters."""
+    try:
+        sealed = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        return msgspec.json.decode(sealed, type=tuple[str, msgspec.Raw, msgspec.Raw])[0] == listing
+    except (UnicodeEncodeError, binascii.Error, msgspec.DecodeError, ValueError):
+        return False
+
+
 def _refused(why: str) -> ProblemError:
     return invalid(FieldError(parameter="cursor", detail=f"cursor: {why}; begin again without one"))

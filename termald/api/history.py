@@ -2,9 +2,11 @@
 
 From our own record, where all of it happened here. Of a thread that was found, named or forked we saw only a part, or
 nothing yet: its history is read through Codex, which has all of it, and what we know besides is put over it (which
-turns were ours, what they spent, the number of an item's first event). Reading loads no thread and resumes none.
+turns were ours, what they spent, the number of an item's first event). Reading loads no thread and resumes none. The
+items of a thread that an older Codex wrote can only be had with their turns, and are handed out from there.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -12,15 +14,24 @@ from litestar import get
 from litestar.di import NamedDependency
 from litestar.params import QueryParameter
 
-from state.records import SessionId, SessionRecord, ThreadId, TurnId
+from state.records import ItemRecord, SessionId, SessionRecord, ThreadId, TurnId
 from state.views import Cursor, ItemCursor, TurnCursor
 from termald.api.commands import Desk
-from termald.api.cursors import read_cursor, write_cursor
+from termald.api.cursors import is_cursor_of, read_cursor, write_cursor
 from termald.api.parameters import LIMIT_DEFAULT, CursorText, Limit, Order, OrderChoice, SessionPath
 from termald.api.problems import ProblemError, documented
 from termald.api.views import history as show
 from termald.api.views.shared import Page
-from termald.codex.translate.history import HistoryUnreadable, ask_items, ask_turns, read_items, read_turns
+from termald.codex.translate.history import (
+    HistoryUnreadable,
+    ask_items,
+    ask_turns,
+    ask_whole_turns,
+    has_no_item_pages,
+    read_items,
+    read_items_of_turns,
+    read_turns,
+)
 from termald.core.effects import CodexAnswer
 from termald.core.inputs import AskCodex
 
@@ -56,6 +67,13 @@ class _CodexCursor(Cursor, frozen=True):
     """Where Codex's own list goes on, in its words."""
 
     cursor: str
+
+
+class _TurnsCursor(Cursor, frozen=True):
+    """The page of turns whose items are handed out, and how many of these were."""
+
+    cursor: str | None
+    given: int
 
 
 @get(f"{PREFIX}/turns", responses=_RESPONSES)
@@ -130,15 +148,56 @@ async def _turns_of_codex(desk: Desk, record: SessionRecord, thread: ThreadId, a
 
 async def _items_of_codex(desk: Desk, record: SessionRecord, thread: ThreadId, asked: _Asked) -> Page[show.Item]:
     sealed = ("items of codex", record.id, thread, asked.turn, asked.order)
+    by_turns = ("items of codex by turns", *sealed[1:])
+    if asked.cursor is not None and is_cursor_of(asked.cursor, by_turns[0]):
+        return await _items_by_turns(desk, record, thread, asked, by_turns)
     after = read_cursor(asked.cursor, _CodexCursor, *sealed)
-    answer = await _ask(desk, *ask_items(thread, asked.turn, _place(after), asked.limit, asked.order))
+    try:
+        answer = await _ask(desk, *ask_items(thread, asked.turn, _place(after), asked.limit, asked.order))
+    except ProblemError as error:
+        if after is None and error.codex is not None and has_no_item_pages(error.codex.message):
+            return await _items_by_turns(desk, record, thread, asked, by_turns)
+        raise
     try:
         told, following = read_items(answer, record.id)
     except HistoryUnreadable as error:
         raise _unreadable(error) from error
+    return Page(data=await _with_ours(desk, record, told), next_cursor=_next(after, following, sealed))
+
+
+async def _items_by_turns(
+    desk: Desk, record: SessionRecord, thread: ThreadId, asked: _Asked, sealed: tuple[str | None, ...]
+) -> Page[show.Item]:
+    listing, *filters = sealed
+    place = read_cursor(asked.cursor, _TurnsCursor, str(listing), *filters) or _TurnsCursor(None, 0)
+    found: list[ItemRecord] = []
+    goes_on: _TurnsCursor | None
+    while True:
+        answer = await _ask(desk, *ask_whole_turns(thread, place.cursor, asked.order))
+        try:
+            told, following = read_items_of_turns(answer, record.id, asked.turn, asked.order)
+        except HistoryUnreadable as error:
+            raise _unreadable(error) from error
+        taken = told[place.given : place.given + asked.limit - len(found)]
+        found += taken
+        given = place.given + len(taken)
+        if given < len(told):
+            goes_on = _TurnsCursor(place.cursor, given)
+            break
+        if following is None:
+            goes_on = None
+            break
+        if following == place.cursor:
+            raise _same_page()
+        place = goes_on = _TurnsCursor(following, 0)
+        if len(found) == asked.limit:
+            break
+    return Page(data=await _with_ours(desk, record, found), next_cursor=write_cursor(goes_on, str(listing), *filters))
+
+
+async def _with_ours(desk: Desk, record: SessionRecord, told: Sequence[ItemRecord]) -> list[show.Item]:
     ours = await desk.engine.store.items_named(record.id, [(item.turn_id, item.id) for item in told])
-    data = [show.item(ours.get((item.turn_id, item.id), item)) for item in told]
-    return Page(data=data, next_cursor=_next(after, following, sealed))
+    return [show.item(ours.get((item.turn_id, item.id), item)) for item in told]
 
 
 def _place(after: _CodexCursor | None) -> str | None:
@@ -156,10 +215,14 @@ def _next(after: _CodexCursor | None, following: str | None, sealed: tuple[str |
     if following is None:
         return None
     if after is not None and following == after.cursor:
-        # It would give the same page for ever (DISC-15).
-        raise ProblemError("codex-refused", "Codex gave the cursor of this page as that of the next")
+        raise _same_page()
     listing, *filters = sealed
     return write_cursor(_CodexCursor(following), str(listing), *filters)
+
+
+def _same_page() -> ProblemError:
+    # It would be given for ever (DISC-15).
+    return ProblemError("codex-refused", "Codex gave the cursor of this page as that of the next")
 
 
 def _unreadable(error: HistoryUnreadable) -> ProblemError:

@@ -275,3 +275,31 @@ async def test_a_killed_found_session_comes_back_by_the_users_word_alone(daemon:
     back = await until(daemon, thread, messageCount=4)
     assert back["id"] != found["id"]
     assert (await daemon.get("/api/ignored-threads"))["data"] == []
+
+
+async def test_the_items_of_a_thread_that_an_older_codex_wrote_are_read_by_its_turns(daemon: Daemon) -> None:
+    async with open_codex(CODEX, daemon.home) as other:
+        thread = await other.start_thread(daemon.cwd, historyMode="legacy")
+        for number in range(22):
+            await other.run_turn(thread, f"say {number}")
+        found = await until(daemon, thread, messageCount=44)
+        read = await other.request("thread/read", {"threadId": thread, "includeTurns": True})
+    path = f"/api/sessions/{found['id']}/items"
+    recorded = [(turn["id"], item["id"]) for turn in read["thread"]["turns"] for item in turn["items"]]
+    assert len(recorded) == 44
+
+    async def paged(limit: int, **query: str) -> list[tuple[str, str]]:
+        rows: list[tuple[str, str]] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            filters = "".join(f"&{name}={value}" for name, value in query.items())
+            page = await daemon.get(f"{path}?limit={limit}{filters}" + (f"&cursor={cursor}" if cursor else ""))
+            assert len(page["data"]) <= limit
+            rows += [(item["turnId"], item["id"]) for item in page["data"]]
+            cursor = page["nextCursor"]
+        return rows
+
+    assert await paged(500) == recorded
+    assert await paged(7) == recorded
+    assert await paged(11, order="desc") == recorded[::-1]
+    assert await paged(5, turnId=recorded[3][0]) == recorded[2:4]
