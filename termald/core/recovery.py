@@ -231,7 +231,8 @@ def head_uncertain(work: Work, session: Session) -> bool:
 
 def look(work: Work, session: Session) -> None:
     """See whether Codex has the head prompt. The thread is resumed first: of one that is not loaded a read may lack
-    what its rollout holds (measured: 3 of 20 kills at the user's item), and a prompt taken for lost would run twice."""
+    what its rollout holds (measured: 3 of 20 kills at the user's item), and a prompt taken for lost would run twice;
+    and of one that is, a turn that has just begun may be called interrupted."""
     if session.looks:
         return  # the next look is due
     if session.record.thread_id is None or work.bound(session):

@@ -84,7 +84,8 @@ async def test_a_thread_without_a_turn_is_gone_with_its_process(lab: SocketLab) 
 
 async def test_right_after_the_first_turn_start_the_thread_is_unknown_to_others_for_a_moment(lab: SocketLab) -> None:
     """`core.setup._thread_unknown`, `core.recovery.read_failed` (BOOT-07): ask again. There are three ways to say it,
-    and a turn that is listed may not have its user's message yet; which of them is met is chance."""
+    and a turn that is listed may not have its user's message yet; which of them is met is chance. Nor may its status be
+    true before the thread is resumed: it was seen as interrupted, once in 60 (`core.recovery.look` resumes first)."""
     codex, other = await lab.codex.connect(), await lab.codex.connect()
     said: set[str] = set()
     for trial in range(6):
@@ -94,7 +95,9 @@ async def test_right_after_the_first_turn_start_the_thread_is_unknown_to_others_
             if trial % 2:
                 said |= {text.replace(thread, "T") for text in await _refusals_of_a_resume(other, thread)}
             while not (listed := await _listed(other, thread, said)) or prompts(listed) != [f"p{trial}"]:
-                assert listed is None or (listed["id"], listed["status"]) == (turn, "inProgress")
+                assert listed is None or listed["id"] == turn
+                assert listed is None or listed["status"] == "inProgress" or (trial % 2 == 0 and not listed["items"])
+            assert listed["status"] == "inProgress"
     assert {text.split(";")[0] for text in said} <= {
         "no rollout found for thread id T",
         "thread T is not materialized yet",

@@ -218,25 +218,28 @@ class Heard(msgspec.Struct):
     said: Any
 
 
+_DIFF = "turn/diff/updated"
 _BEGINNING = frozenset({"thread/status/changed", "turn/started"})
 
 
-def heard(log: list[Message], *, without: Collection[str] = ()) -> list[Heard]:
+def heard(log: list[Message], *, not_heard: Collection[str] = ()) -> list[Heard]:
     """Return what a client heard, ready to be compared: answers under their methods, ids by order, deltas joined.
 
-    `without`: fields that are not compared here."""
+    `not_heard`: methods that are left out."""
     asked = {entry["id"]: entry[">"] for entry in log if ">" in entry and entry["id"] is not None}
     names: dict[str, str] = {}
     all_of_it: list[Heard] = []
     for message in log:
         method = message.get("method")
-        if ">" in message or method in IGNORED:
+        if ">" in message or method in IGNORED or method in not_heard:
             continue
         if method is None:
             one = Heard(f"answer to {asked[message['id']]}", message.get("result", message.get("error")))
         else:
             one = Heard(method if "id" not in message else f"request {method}", message.get("params"))
-        one.said = _plain(one.said, names, {*_LEFT_OUT, *without})
+        one.said = _plain(one.said, names)
+        if one.what == _DIFF and any(other.what == _DIFF and other.said == one.said for other in all_of_it):
+            continue  # how often the same is told differs between releases
         if not _is_joined(all_of_it, one):
             all_of_it.insert(_place_of(one, all_of_it), one)
     return all_of_it
@@ -263,12 +266,12 @@ def _is_joined(before: list[Heard], one: Heard) -> bool:
     return True
 
 
-def _plain(value: Any, names: dict[str, str], without: Collection[str]) -> Any:
+def _plain(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, dict):
-        kept = {key: one for key, one in value.items() if key not in without and not key.endswith("AtMs")}
-        return {key: _plain(one, names, without) for key, one in kept.items()}
+        kept = {key: one for key, one in value.items() if key not in _LEFT_OUT and not key.endswith("AtMs")}
+        return {key: _plain(one, names) for key, one in kept.items()}
     if isinstance(value, list):
-        return [_plain(one, names, without) for one in value]
+        return [_plain(one, names) for one in value]
     if isinstance(value, str):
         named = _ID.sub(lambda found: names.setdefault(found[0], f"id {len(names)}"), value)
         return re.sub(r"http://127\.0\.0\.1(:\d+)?/", "http://model/", named)
