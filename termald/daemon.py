@@ -211,6 +211,10 @@ class Daemon:
         """Look at the file system."""
         return await self._outside.is_folder(path)
 
+    async def file_bytes(self, path: Path) -> int | None:
+        """Look at the file system."""
+        return await self._outside.file_bytes(path)
+
     def scan_now(self) -> None:
         """Wake the scanner."""
         self._scanner.scan_now()

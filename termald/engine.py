@@ -84,6 +84,9 @@ class Engine(Protocol):
     async def is_folder(self, path: Path) -> bool:
         """Tell whether there is a folder of this name. Errors: `OSError` where it cannot be looked at."""
 
+    async def file_bytes(self, path: Path) -> int | None:
+        """Return the size of the file, None where there is none. Errors: `OSError` where it cannot be looked at."""
+
     def scan_now(self) -> None:
         """Wake the scanner; returns at once. A scan that runs is followed by another."""
 

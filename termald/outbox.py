@@ -6,6 +6,7 @@ without a word: an operation whose folder is gone is not written, and the core i
 """
 
 import math
+import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
@@ -38,6 +39,15 @@ class Wire(Protocol):
 async def is_folder(path: Path) -> bool:
     """Look at the file system, in a thread: it may be a network's."""
     return await trio.Path(path).is_dir()
+
+
+async def file_bytes(path: Path) -> int | None:
+    """Return the size of a file, None where there is none: in a thread, as `is_folder`."""
+    try:
+        found = await trio.Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
 class Outbox:

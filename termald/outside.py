@@ -12,7 +12,7 @@ from discovery.homes import Marks
 from discovery.scanner import scan
 from termald.codex.binary import CodexBinary, find_codex
 from termald.codex.machine import Machine, RealMachine
-from termald.outbox import is_folder
+from termald.outbox import file_bytes, is_folder
 from termald.scanning import Scan, look_at_marks
 from termald.writer import wall_ms
 
@@ -31,5 +31,6 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine = RealMachine()
     find_codex: Callable[[str | None, str], Awaitable[CodexBinary]] = find_codex
     is_folder: Callable[[Path], Awaitable[bool]] = is_folder
+    file_bytes: Callable[[Path], Awaitable[int | None]] = file_bytes
     scan: Scan = scan
     look_at_marks: Callable[[Path, Path | None], Awaitable[Marks]] = look_at_marks

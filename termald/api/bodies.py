@@ -17,6 +17,8 @@ from termald.core.inputs import NewPrompt, SessionSettings
 INPUT_CHARS_MAX: Final = 1_048_576
 """Codex refuses more in one turn (`input_too_large`, measured on 0.163 and 0.171); it counts characters."""
 INPUT_PARTS_MAX: Final = 1_000
+INPUT_BYTES_MAX: Final = 16_711_680
+"""Codex takes no message above 16 MiB (measured); 64 KiB of it are for what goes along with an input."""
 QUEUE_MAX: Final = 1_000
 REVERT_TURNS_MAX: Final = 1_000
 """They are read before they go, twenty at a time; whoever means more names the turn."""
@@ -112,9 +114,14 @@ def new_prompt(body: SubmitPrompt, at: str = "#") -> NewPrompt:
     """
     parts = [Text(text=body.input)] if isinstance(body.input, str) else body.input
     _check_parts(parts, f"{at}/input")
+    text = to_json(parts)
+    size = len(text.encode())
+    if size > INPUT_BYTES_MAX:
+        detail = f"input: {size} bytes; Codex takes {INPUT_BYTES_MAX}"
+        raise ProblemError("input-too-large", detail, errors=[FieldError(pointer=f"{at}/input", detail=detail)])
     return NewPrompt(
         id=PromptId(str(uuid.uuid4())),
-        input_json=to_json(parts),
+        input_json=text,
         mode=body.mode or "queue",
         model=body.model,
         effort=body.effort,

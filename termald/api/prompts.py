@@ -11,6 +11,7 @@ from state.views import PromptCursor
 from termald.api import bodies
 from termald.api.commands import Desk, HttpRequest, idempotency
 from termald.api.cursors import read_cursor, write_cursor
+from termald.api.images import check_images
 from termald.api.parameters import LIMIT_DEFAULT, CursorText, IdempotencyKey, Limit, PromptPath, SessionPath
 from termald.api.problems import ProblemError, documented
 from termald.api.views import sessions as show
@@ -53,7 +54,10 @@ async def submit_prompt(
     """
     once = await idempotency(request, key)
     prompt = bodies.new_prompt(data)
+    wrong = await check_images(desk, data.input)
     if not await desk.answered_before(once):
+        if wrong is not None:
+            raise wrong
         await _refuse_if_busy_elsewhere(desk, session_id)
     answer = await desk.ask(
         lambda ticket, at_ms: SubmitPrompt(

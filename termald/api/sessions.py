@@ -16,6 +16,7 @@ from state.views import SessionCursor, SessionFilter
 from termald.api import bodies
 from termald.api.commands import Desk, HttpRequest, idempotency
 from termald.api.cursors import read_cursor, write_cursor
+from termald.api.images import check_images
 from termald.api.parameters import LIMIT_DEFAULT, CursorText, IdempotencyKey, IfNoneMatch, Limit, SessionPath
 from termald.api.problems import FieldError, ProblemError, documented
 from termald.api.views import sessions as show
@@ -63,7 +64,7 @@ async def create_session(
     belongs to it alone. The `id` may be chosen, and is never used again.
     """
     once = await idempotency(request, key)
-    missing = await _folder_missing(desk, data.cwd)
+    missing = await _folder_missing(desk, data.cwd) or await _images_missing(desk, data)
     # What was answered once is answered again, also when its folder has gone since.
     if missing is not None and not await desk.answered_before(once):
         raise missing
@@ -98,6 +99,12 @@ async def _folder_missing(desk: Desk, cwd: str) -> ProblemError | None:
         return None
     wrong = FieldError(pointer="#/cwd", detail=f"cwd: {cwd!r} {reason}")
     return ProblemError("cwd-missing", wrong.detail, errors=[wrong])
+
+
+async def _images_missing(desk: Desk, data: bodies.CreateSession) -> ProblemError | None:
+    if isinstance(data.prompt, bodies.SubmitPrompt):
+        return await check_images(desk, data.prompt.input, "#/prompt")
+    return None if data.prompt is None else await check_images(desk, data.prompt, "#/prompt")
 
 
 @get(PREFIX, responses=documented("invalid-request"))

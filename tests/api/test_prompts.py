@@ -1,5 +1,6 @@
 """Prompts over HTTP: accepted once they are on the disk, refused before anything is sent."""
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from support.api_daemon import Served
 from support.problems import problem_of
 
 from termald.api.bodies import INPUT_CHARS_MAX
+from termald.api.images import IMAGE_BYTES_MAX
 from termald.core.inputs import SubmitPrompt
 
 PROMPTS = "/api/sessions/a/prompts"
@@ -40,17 +42,56 @@ async def test_a_prompt_is_accepted_and_found(client: httpx.AsyncClient) -> None
     assert (await client.get(f"{PROMPTS}/{prompt['id']}")).json() == prompt
 
 
-async def test_every_kind_of_input_is_taken_as_it_is(client: httpx.AsyncClient) -> None:
+async def test_every_kind_of_input_is_taken_as_it_is(client: httpx.AsyncClient, tmp_path: Path) -> None:
+    picture = tmp_path / "a.png"
+    picture.write_bytes(b"\x89PNG")
     parts = [
         {"type": "text", "text": "look"},
         {"type": "text", "text": "", "text_elements": [{"byteRange": {"start": 0, "end": 0}}]},
         {"type": "image", "url": "data:image/png;base64,AA=="},
-        {"type": "localImage", "path": "/tmp/a.png", "detail": "high"},
+        {"type": "localImage", "path": str(picture), "detail": "high"},
         {"type": "skill", "name": "s", "path": "/s"},
         {"type": "mention", "name": "m", "path": "app://m"},
     ]
     prompt = (await client.post(PROMPTS, json={"input": parts})).json()["prompt"]
     assert prompt["input"] == parts
+
+
+async def test_an_image_that_could_not_be_sent_is_refused_before_it_is_asked(
+    api: Served, client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    large = tmp_path / "large.png"
+    with large.open("wb") as file:
+        file.truncate(IMAGE_BYTES_MAX + 1)
+    exact = tmp_path / "exact.png"
+    with exact.open("wb") as file:
+        file.truncate(IMAGE_BYTES_MAX)
+    for part, field in (
+        ({"type": "localImage", "path": str(tmp_path / "none.png")}, "path"),
+        ({"type": "localImage", "path": str(tmp_path)}, "path"),
+        ({"type": "localImage", "path": str(large)}, "path"),
+        ({"type": "localImage", "path": f"{exact}/below"}, "path"),
+        ({"type": "image", "url": "data:image/png;base64,no base64"}, "url"),
+        ({"type": "image", "url": "data:text/html;base64,AA=="}, "url"),
+        ({"type": "image", "url": "file:///etc/passwd"}, "url"),
+    ):
+        body = {"input": [{"type": "text", "text": "look"}, part]}
+        refused = problem_of(await client.post(PROMPTS, json=body), "invalid-request")
+        assert [error["pointer"] for error in refused["errors"]] == [f"#/input/1/{field}"], part
+        first = await client.post("/api/sessions", json={"cwd": str(tmp_path), "prompt": body})
+        assert [error["pointer"] for error in problem_of(first, "invalid-request")["errors"]] == [
+            f"#/prompt/input/1/{field}"
+        ]
+    assert not any(isinstance(command, SubmitPrompt) for command in api.daemon.asked)
+    for part in ({"type": "localImage", "path": str(exact)}, {"type": "image", "url": "https://example.org/a.png"}):
+        assert (await client.post(PROMPTS, json={"input": [part]})).status_code == 202
+
+
+async def test_an_input_that_makes_too_long_a_message_is_refused(client: httpx.AsyncClient) -> None:
+    picture = base64.b64encode(bytes(6_291_000)).decode()
+    parts = [{"type": "image", "url": f"data:image/png;base64,{picture}"}]
+    assert (await client.post(PROMPTS, json={"input": parts})).status_code == 202
+    problem_of(await client.post(PROMPTS, json={"input": [*parts, *parts]}), "input-too-large")
 
 
 async def test_what_is_no_prompt_is_refused_by_field(client: httpx.AsyncClient) -> None:

@@ -37,7 +37,7 @@ from termald.core.state import State
 from termald.engine import DiscoveryView, RuntimeView
 from termald.hub import Hub
 from termald.limits import ServerLimits
-from termald.outbox import is_folder
+from termald.outbox import file_bytes, is_folder
 from termald.timers import Timers
 from termald.writer import Writer, wall_ms
 
@@ -99,6 +99,9 @@ class Daemon:
 
     async def is_folder(self, path: Path) -> bool:
         return await is_folder(path)
+
+    async def file_bytes(self, path: Path) -> int | None:
+        return await file_bytes(path)
 
     def scan_now(self) -> None:
         self.scans += 1
