@@ -357,6 +357,20 @@ async def test_process_for_another_home_is_ended_not_adopted(tmp_path: Path) -> 
         assert not is_alive(ProcessIdentity(record.pid, record.start_time))
 
 
+async def test_living_process_whose_socket_is_gone_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BOOT-10: it is ours and cannot be reached by anybody; it is ended before another is started."""
+    monkeypatch.setattr("termald.codex.runtime._RECONNECT_DEADLINE_S", 0.5)
+    program = install(tmp_path)
+    record = await left_alive(program, tmp_path)
+    (tmp_path / "codex.sock").unlink()
+    async with supervising(program, tmp_path, record=record) as ran:
+        assert not (await ran.ready()).adopted
+        (exit_,) = ran.told.all(RuntimeExit)
+        assert (exit_.runtime_id, exit_.cause) == (record.runtime_id, "unresponsive")
+        assert "nobody listens" in exit_.reason
+        assert not is_alive(ProcessIdentity(record.pid, record.start_time))
+
+
 async def test_unrecorded_process_on_our_socket_is_ended_first(tmp_path: Path) -> None:
     """BOOT-10: the daemon died between the start of the process and its record. Never two."""
     program = install(tmp_path)
