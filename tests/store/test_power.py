@@ -5,6 +5,7 @@ I5 and I10 rest on this: what was promised to somebody was committed with a sync
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from store.power import Disk, Policy, everything, nothing, some
 
 from state.errors import StoreError, StoreFull, StoreIOError, StoreStuck
 from state.records import Changes, Seq
-from state.store import open_store
+from state.store import Store, open_store
 
 
 @pytest.fixture
@@ -191,24 +192,42 @@ async def test_a_disk_that_stays_broken_leaves_the_outcome_unknown_and_says_so(d
         assert await store.event_bounds() == (1, 1)
 
 
+async def trouble(store: Store) -> StoreError | None:
+    """Return what readiness would be told."""
+    try:
+        await store.check_writes()
+    except StoreError as error:
+        return error
+    return None
+
+
+@contextmanager
+def full(disk: Disk) -> Iterator[list[str]]:
+    """Let the disk take nothing until the block ends; gives what it was asked for."""
+    asked: list[str] = []
+
+    def refuse(operation: str) -> None:
+        asked.append(operation)
+        raise apsw.FullError("no space left")
+
+    disk.on_operation = refuse
+    try:
+        yield asked
+    finally:
+        disk.on_operation = lambda kind: None
+
+
 async def test_a_disk_that_takes_nothing_is_told_before_anybody_writes_and_comes_back_by_itself(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(operation: str) -> None:
-        if operation == "write":
-            raise apsw.FullError("no space left")
-
     async with open_store(tmp_path, vfs=disk.name) as store:
         monkeypatch.setattr("state.store.LOOK_S", 0.0)
-        await store.check_writes()
-        disk.on_operation = full
-        with pytest.raises(StoreFull, match="no space left"):
-            await store.check_writes()
-        disk.on_operation = lambda kind: None
-        await store.check_writes()
-        before = await store.boot()
+        assert await trouble(store) is None
+        with full(disk):
+            assert isinstance(await trouble(store), StoreFull)
+        assert await trouble(store) is None
+        assert (await store.boot()).next_seq == 1  # asking left nothing behind
         await store.commit(batch(1), sync=True)
-        assert before.next_seq == 1  # asking left nothing behind
 
 
 async def test_what_a_commit_met_is_known_without_asking_the_disk(
@@ -216,27 +235,18 @@ async def test_what_a_commit_met_is_known_without_asking_the_disk(
 ) -> None:
     """Readiness may be asked as often as anybody likes."""
     monkeypatch.setattr("state.store.LOOK_S", 3_600.0)
-    operations: list[str] = []
-
-    def full(operation: str) -> None:
-        operations.append(operation)
-        raise apsw.FullError("no space left")
-
     async with open_store(tmp_path, vfs=disk.name) as store:
-        disk.on_operation = full
-        with pytest.raises(StoreFull):
-            await store.commit(batch(1), sync=True)
-        asked = len(operations)
-        assert asked
-        for _ in range(10):
+        assert await trouble(store) is None
+        with full(disk) as asked:
             with pytest.raises(StoreFull):
-                await store.check_writes()
-        assert len(operations) == asked
-        disk.on_operation = operations.append
+                await store.commit(batch(1), sync=True)
+            met = len(asked)
+            for _ in range(10):
+                assert isinstance(await trouble(store), StoreFull)
+            assert len(asked) == met
+        assert isinstance(await trouble(store), StoreFull)  # nobody has written since
         await store.commit(batch(1), sync=True)
-        asked = len(operations)
-        await store.check_writes()
-        assert len(operations) == asked
+        assert await trouble(store) is None
 
 
 async def test_a_write_that_hangs_is_given_up_and_the_rest_refused(disk: Disk, tmp_path: Path) -> None:
