@@ -190,10 +190,15 @@ def forked(work: Work, call: Call, reply: ThreadOpened) -> None:
     close_call(work, call)
     session = _of(work, call)
     assert isinstance(call.op, ForkThread)
-    if session is None or session.operation is None or work.state.owner(reply.thread) is not None:
+    owner = work.state.owner(reply.thread)
+    if session is None or session.operation is None or owner is not None:
         setup.close_intent(work, call.op.tag, "ignored", "nobody waits for the fork any more", reply.thread)
-        if work.state.owner(reply.thread) is None:
+        if owner is None:
             disposal.let_go(work, reply.thread, "forked for nobody", call.session)
+        elif session is not None:
+            # Somebody has seen it in Codex, and claimed it before the answer came.
+            give_up(work, session, "thread-owned", f"thread {reply.thread} is owned by session {owner!r}")
+            work.move_on(session.id)
         return
     operation = session.operation
     assert operation.new_session is not None

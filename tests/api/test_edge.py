@@ -88,7 +88,7 @@ async def test_json_that_is_no_object_is_not_valid(client: httpx.AsyncClient, bo
 
 async def test_what_is_not_there_is_not_found(client: httpx.AsyncClient) -> None:
     for path in [
-        "/",
+        "/index.html",
         "/api",
         "/schema",
         "/api/model",

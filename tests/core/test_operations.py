@@ -148,6 +148,18 @@ def test_setup_27_a_fork_is_an_intent_first_and_a_session_of_its_own_then(story:
     assert resumed.thread == "TF"
 
 
+def test_setup_27_a_forks_thread_that_somebody_claims_before_the_answer_is_theirs(story: Story) -> None:
+    """Found by the model: the caller was never answered, and the session kept its slot for ever."""
+    ticket = fork(story)
+    story.create("other", thread="TF")
+    story.opened(story.last(fx.ForkThread), thread="TF")
+    assert story.refusal(ticket) == "thread-owned"
+    assert story.session("other").thread_id == "TF"
+    story.prompt("p2")
+    story.run_turn("t2", "p2")  # the slot is free
+    assert story.deliveries()["p2"] == "done"
+
+
 def test_setup_27_a_repeated_fork_is_the_same_fork(story: Story) -> None:
     first = fork(story, key="k")
     story.opened(story.last(fx.ForkThread), "TF")
