@@ -7,11 +7,12 @@ from msgspec.structs import replace
 
 from state.records import SessionId, SessionRecord
 from termald.core import answered, disposal, log, prompts, setup, steering
-from termald.core.calls import open_call
+from termald.core.calls import Failure, close_call, open_call
 from termald.core.effects import (
     Ask,
     DoneAnswer,
     IgnoredAnswer,
+    NameThread,
     PromptAnswer,
     QueueAnswer,
     RestartProcess,
@@ -30,7 +31,7 @@ from termald.core.inputs import (
     Ticket,
     UnignoreThread,
 )
-from termald.core.model import Session, with_record
+from termald.core.model import Call, Session, with_record
 from termald.core.refusals import problem
 from termald.core.work import Work
 
@@ -188,7 +189,25 @@ def patch(work: Work, command: PatchSession) -> None:
     session = work.put(replace(with_record(session, **command.changes), strayed=True))
     work.promise()
     log.session(work, session, "updated", changed=sorted(command.changes))
+    if "title" in command.changes:
+        _name_thread(work, session)
     work.answer(command.ticket, SessionAnswer(session=session.record))
+
+
+def _name_thread(work: Work, session: Session) -> None:
+    # Other front-ends show the thread's name. Where Codex does not run, or there is no thread yet, it has none of ours.
+    record = session.record
+    if record.title and record.thread_id is not None and record.home is None and work.state.link.value is not None:
+        op = NameThread(thread=record.thread_id, name=record.title)
+        open_call(work, "name", op, deadline_ms=work.state.limits.ack_ms, session=session.id, thread=op.thread)
+
+
+def not_named(work: Work, call: Call, failure: Failure) -> None:
+    """Codex did not take the name; the session has it all the same."""
+    close_call(work, call)
+    session = work.session(call.session) if call.session is not None else None
+    if session is not None:
+        log.notice(work, session, "not-named", failure.why.message)
 
 
 def retry(work: Work, command: RetrySession) -> None:

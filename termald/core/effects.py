@@ -116,6 +116,13 @@ class ManageThread(Op, frozen=True, kw_only=True):
     target_json: str | None = None
 
 
+class NameThread(Op, frozen=True, kw_only=True):
+    """Give a stored thread its session's title. It disturbs nothing, and may be sent again."""
+
+    thread: ThreadId
+    name: str
+
+
 class RevertThread(SessionOp, frozen=True, kw_only=True):
     """Take back `removed`, the newest turns of a thread. Sent again it is refused: the turn before which it cuts is
     gone. `messages`: how many of them these turns hold."""

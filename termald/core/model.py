@@ -52,6 +52,7 @@ Purpose = Literal[
     "dispose",
     "operate",
     "look_back",
+    "name",
     "fork",
     "ask",
 ]

@@ -156,6 +156,8 @@ def _failed(work: Work, call: Call, failure: calls.Failure) -> None:
             ending.tools_over(work, call, failure)
         case "dispose":
             disposal.step_over(work, call, failure)
+        case "name":
+            commands.not_named(work, call, failure)
         case "ask" | "unsubscribe":
             calls.close_call(work, call)
             if call.ticket is not None:

@@ -192,3 +192,38 @@ def test_an_operation_in_flight_when_the_process_dies_is_answered(story: Story) 
     story.exited()
     assert story.refusal(ticket) == "runtime-exited"
     assert not story.state.sessions or story.live().operation is None
+
+
+def patch(story: Story, session: str = "s", **changes: Any) -> ins.Ticket:
+    name = SessionId(session)
+    return story.ask(lambda t, at: ins.PatchSession(ticket=t, at_ms=at, session=name, changes=changes))
+
+
+def test_a_new_title_is_the_threads_name_too_also_while_a_turn_runs(story: Story) -> None:
+    story.prompt("p2")
+    ticket = patch(story, title="Another")
+    assert isinstance(story.answers[ticket], fx.SessionAnswer)
+    sent = story.last(fx.NameThread)
+    assert sent.op == fx.NameThread(thread=ThreadId("T"), name="Another")
+    story.done(sent)
+    assert story.events("notice") == []
+    patch(story, model="m")
+    assert story.count(fx.NameThread) == 1
+
+
+def test_a_name_that_codex_does_not_take_is_the_sessions_all_the_same(story: Story) -> None:
+    patch(story, title="Another")
+    story.refuse(story.last(fx.NameThread), "no_rollout")
+    assert story.session().title == "Another"
+    (notice,) = story.events("notice")
+    assert notice["slug"] == "not-named"
+    assert (story.session().status, story.session().thread_id) == ("ready", "T")
+
+
+def test_where_there_is_nothing_to_name_nothing_is_asked(story: Story) -> None:
+    story.create("new")
+    patch(story, "new", title="x")
+    patch(story, title=None)
+    story.lost()
+    patch(story, title="y")
+    assert story.count(fx.NameThread) == 0

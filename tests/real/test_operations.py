@@ -96,3 +96,17 @@ async def test_all_of_them_are_refused_while_a_turn_runs(daemon: Daemon) -> None
         assert response.json()["type"] == "urn:termald:problem:session-busy"
     daemon.model.release("gate")
     assert (await daemon.wait_done("s"))[0]["state"] == "normal"
+
+
+async def test_a_new_title_is_codexs_name_for_the_thread(daemon: Daemon) -> None:
+    await daemon.create("s", prompt={"input": "hello"})
+    await daemon.wait_done("s")
+    thread = (await daemon.session("s"))["threadId"]
+    answer = await daemon.call("PATCH", "/api/sessions/s", {"title": "A better one"})
+    assert answer.json()["title"] == "A better one"
+
+    async def is_named() -> bool:
+        threads = (await daemon.get("/api/threads"))["data"]
+        return [one["title"] for one in threads if one["threadId"] == thread] == ["A better one"]
+
+    await daemon.until(is_named, "the name in Codex's own list")

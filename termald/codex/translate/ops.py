@@ -16,6 +16,7 @@ from termald.core.effects import (
     ForkThread,
     Interrupt,
     ManageThread,
+    NameThread,
     Op,
     OpenFresh,
     OpenKnown,
@@ -180,6 +181,10 @@ def _manage(op: ManageThread) -> tuple[str, Message]:
             return "thread/unarchive", t.ThreadUnarchiveParams(thread_id=op.thread)
 
 
+def _name(op: NameThread) -> tuple[str, Message]:
+    return "thread/name/set", t.ThreadSetNameParams(thread_id=op.thread, name=op.name)
+
+
 def _revert(op: RevertThread) -> tuple[str, Message]:
     return "thread/revert", t.ThreadRevertParams(thread_id=op.thread, before_turn_id=op.before_turn)
 
@@ -228,5 +233,6 @@ _OPS: Final[dict[type[Op], Callable[[Any], tuple[str, Message]]]] = {
     DisposeThread: _dispose,
     ManageThread: _manage,
     RevertThread: _revert,
+    NameThread: _name,
     ForkThread: _fork,
 }
