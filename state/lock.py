@@ -22,21 +22,25 @@ _HOLDER_BYTES_MAX = 4096  # our own line is some 100 bytes; whatever else stands
 class StateLock:
     """A held lock. Lives as long as the `with` that took it."""
 
-    def __init__(self, fd: int, holder: Holder) -> None:
+    def __init__(self, fd: int, path: Path, holder: Holder) -> None:
         self._fd = fd
+        self._path = path
         self.holder = holder
         self._write()
 
     def announce(self, url: str) -> None:
-        """Tell where the daemon listens, so that a second `serve` can say so."""
+        """Tell where the daemon listens, so that a second `serve` can say so. Errors: `StoreIOError`."""
         self.holder = msgspec.structs.replace(self.holder, url=url)
         self._write()
 
     def _write(self) -> None:
         text = msgspec.json.encode(self.holder)
         # Between the two calls a reader may meet text that is neither: it then knows of no holder, and says so.
-        os.pwrite(self._fd, text, 0)
-        os.ftruncate(self._fd, len(text))
+        try:
+            os.pwrite(self._fd, text, 0)
+            os.ftruncate(self._fd, len(text))
+        except OSError as error:  # a full disk; the system names no file where it is given a descriptor
+            raise StoreIOError(f"{self._path} cannot be written: {error}") from error
 
 
 @contextmanager
@@ -52,7 +56,7 @@ def hold_state(folder: Path) -> Iterator[StateLock]:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StateLocked(folder, _read_holder(fd)) from None
-        yield StateLock(fd, Holder(pid=os.getpid(), started_at_ms=time.time_ns() // 1_000_000))
+        yield StateLock(fd, folder / LOCK_NAME, Holder(pid=os.getpid(), started_at_ms=time.time_ns() // 1_000_000))
         os.ftruncate(fd, 0)
     finally:
         os.close(fd)

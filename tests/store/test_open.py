@@ -1,5 +1,6 @@
 """Opening: one daemon a folder, a file that is ours and whole, and nothing begun anew that was merely damaged."""
 
+import errno
 import os
 import signal
 import stat
@@ -338,3 +339,18 @@ async def test_a_step_that_fails_leaves_the_version_before_it(folder: Path) -> N
     upgrade(db, folder)
     assert db.execute("SELECT count(*) FROM sessions WHERE colour = 'grey'").get == 50
     db.close()
+
+
+async def test_a_lock_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full at the start: the system names no file where it is given a descriptor."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        with pytest.raises(StoreIOError, match=r"termald\.lock cannot be written: .*No space left on device"):
+            async with open_store(tmp_path):
+                pass
+    async with open_store(tmp_path):
+        pass  # nothing was left behind that keeps the next start out
