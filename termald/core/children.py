@@ -8,18 +8,14 @@ kept, bounded, and never given to a wrong parent (EVENT-11, EVENT-12, REQ-12).
 
 from typing import Final
 
-import msgspec
-
 from state.records import ThreadId
-from termald.core import failures, log
+from termald.core import log
 from termald.core.inputs import (
     ItemCompleted,
     ItemDelta,
     ItemStarted,
     ThreadNotice,
-    TurnCompleted,
-    TurnErrored,
-    TurnStarted,
+    ToldVerbatim,
     TurnUsage,
 )
 from termald.core.model import Route, Session
@@ -74,20 +70,10 @@ def told(work: Work, notice: ThreadNotice) -> bool:
             )
         case TurnUsage():
             log.usage(work, session, notice.turn, notice.last, notice.total, child=child)
-        case TurnStarted():
-            _raw(work, session, notice, "turn/started", "inProgress")
-        case TurnCompleted():
-            _raw(work, session, notice, "turn/completed", notice.status)
-        case TurnErrored():
-            reason = failures.reason(notice.failure)
-            params = {"threadId": child, "turnId": notice.turn, "willRetry": notice.will_retry, "error": reason}
-            log.raw(work, session, "error", msgspec.json.encode(params).decode(), notice.turn)
+        case ToldVerbatim():
+            # A child's turn is no turn of the session's: its beginning and end pass in Codex's own words, and end
+            # nothing here.
+            log.raw(work, session, notice.method, notice.raw_json, notice.turn)
         case _:
             pass
     return True
-
-
-def _raw(work: Work, session: Session, notice: TurnStarted | TurnCompleted, method: str, status: str) -> None:
-    # A child's turn is no turn of the session's: its beginning and end pass as Codex's own words, and end nothing here.
-    params = {"threadId": notice.thread, "turn": {"id": notice.turn, "status": status}}
-    log.raw(work, session, method, msgspec.json.encode(params).decode(), notice.turn)

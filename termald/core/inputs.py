@@ -395,18 +395,26 @@ class TurnNotice(ThreadNotice, frozen=True, kw_only=True):
     turn: TurnId
 
 
-class TurnStarted(TurnNotice, frozen=True, kw_only=True):
+class ToldVerbatim(TurnNotice, frozen=True, kw_only=True):
+    """Base of those that are passed on as they came where they are a sub-agent's, whose turn is no turn of the
+    session's. `raw_json` are the parameters as they stood on the wire."""
+
+    method: str = ""
+    raw_json: str = "null"
+
+
+class TurnStarted(ToldVerbatim, frozen=True, kw_only=True):
     """The turn is active: from now on an interrupt reaches it."""
 
 
-class TurnCompleted(TurnNotice, frozen=True, kw_only=True):
+class TurnCompleted(ToldVerbatim, frozen=True, kw_only=True):
     """The turn ended, in Codex's words."""
 
     status: Literal["completed", "interrupted", "failed", "inProgress"]
     failure: TurnFailure | None = None
 
 
-class TurnErrored(TurnNotice, frozen=True, kw_only=True):
+class TurnErrored(ToldVerbatim, frozen=True, kw_only=True):
     """An attempt failed. Only `TurnCompleted` ends the turn."""
 
     failure: TurnFailure

@@ -200,9 +200,11 @@ def decline_all(work: Work, session: Session, why: Problem) -> Session:
     recorded."""
     for record in work.state.session_requests(session):
         if record.status == "open":
-            declined = answers.DECLINE.get(record.kind)
-            if declined is not None:
-                _send(work, record.rpc_id_json, *declined)
+            given = answers.decline(record)
+            _send(work, record.rpc_id_json, given.form, given.answer_json)
+            record = replace(  # noqa: PLW2901 - what is closed is what was answered
+                record, answer_form=given.form, answer_json=given.answer_json, decided_by="kill"
+            )
         session = _close(work, session, replace(record, status="expired"), "expired", reason=why.message)
     return session
 

@@ -28,10 +28,10 @@ ANSWERS: Final[dict[str, type[fx.Op]]] = {
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a trace: the story, the events that each frame gave, and Codex's own record of the turns."""
+    """What came of a trace: the story, each frame with the events that it gave, and Codex's own record of the turns."""
 
     story: Story
-    told: Sequence[tuple[str, tuple[EventRecord, ...]]]
+    told: Sequence[tuple[str, str, tuple[EventRecord, ...]]]
     record: Sequence[dict[str, Any]]
 
     @property
@@ -45,7 +45,7 @@ class _Player:
         self.story = Story()
         self.story.up()
         self.story.create()
-        self.told: list[tuple[str, tuple[EventRecord, ...]]] = []
+        self.told: list[tuple[str, str, tuple[EventRecord, ...]]] = []
         self.record: list[dict[str, Any]] = []
         self._asked: dict[int | str, str] = {}
         self._cards: dict[str, str] = {}
@@ -104,7 +104,7 @@ class _Player:
             text = msgspec.json.encode({**frame, "id": self._open(ANSWERS[method]).call}).decode()
         before = len(self.story.store.events)
         self.story.do(read(self.story.link, text.encode(), self._purpose, self.story.tick()))
-        self.told.append((what, tuple(self.story.store.events[before:])))
+        self.told.append((what, line.frame, tuple(self.story.store.events[before:])))
 
     def _open(self, op: type[fx.Op]) -> Sent:
         sent = next(one for one in self.story.sent if isinstance(one.op, op) and one.call not in self._answered)

@@ -142,13 +142,24 @@ QUEUE = {"prompt/sent", "prompt/acked", "session/updated", "notice"}
 
 
 def check_each_notification_becomes_what_the_page_says(played: Played) -> None:
-    for method, events in played.told:
+    for method, _, events in played.told:
         if method in TOLD:
             said = set(re.findall(r"`([\w/]+)`", TOLD[method])) | QUEUE | {"codex/raw", "late"}
             assert {event.kind for event in events} <= said, method
         elif not method.startswith("the answer"):
             kinds = {event.kind for event in events}
             assert kinds <= {"codex/raw", "request/opened"} | QUEUE, method
+
+
+def check_what_codex_sent_is_kept_byte_for_byte(played: Played) -> None:
+    """Items, diffs, plans and whatever is passed on as it came; a sub-agent's too, which is told once it is known."""
+    fields = {"codex/raw": "params", "item/started": "item", "item/completed": "item", "turn/diff": "diff"}
+    wire = "\n".join(frame for _, frame, _ in played.told)
+    told = [event for _, _, events in played.told for event in events if event.kind in fields]
+    assert {"codex/raw", "item/started", "item/completed"} <= {event.kind for event in told}
+    for event in told:
+        sent = msgspec.json.decode(event.data_json, type=dict[str, msgspec.Raw])[fields[event.kind]]
+        assert bytes(sent).decode() in wire, event.kind
 
 
 def check_numbers_grow_by_one(played: Played) -> None:
@@ -162,6 +173,7 @@ CHECKS: tuple[Callable[[Played], None], ...] = (
     check_blocks_bracket,
     check_usage_adds_up,
     check_each_notification_becomes_what_the_page_says,
+    check_what_codex_sent_is_kept_byte_for_byte,
     check_numbers_grow_by_one,
 )
 

@@ -76,6 +76,11 @@ def raw(head: Head, method: str, params: msgspec.Raw) -> RawNotice:
     )
 
 
+def _verbatim(method: str, type_: type[M], make: Callable[[Head, M], FromCodex]) -> Handler:
+    decode = msgspec.json.Decoder(type_).decode
+    return lambda head, params: make({**head, "method": method, "raw_json": bytes(params).decode()}, decode(params))
+
+
 def _typed(type_: type[M], make: Callable[[Head, M], FromCodex]) -> Handler:
     decode = msgspec.json.Decoder(type_).decode
     return lambda head, params: make(head, decode(params))
@@ -283,11 +288,11 @@ HANDLERS: Final[dict[str, Handler]] = {
     "thread/archived": _typed(t.ThreadArchivedNotification, _archived),
     "thread/unarchived": _typed(t.ThreadUnarchivedNotification, _unarchived),
     "thread/tokenUsage/updated": _typed(t.ThreadTokenUsageUpdatedNotification, _usage),
-    "turn/started": _typed(t.TurnStartedNotification, _turn_started),
-    "turn/completed": _typed(t.TurnCompletedNotification, _turn_completed),
+    "turn/started": _verbatim("turn/started", t.TurnStartedNotification, _turn_started),
+    "turn/completed": _verbatim("turn/completed", t.TurnCompletedNotification, _turn_completed),
     "turn/diff/updated": _diff,
     "turn/plan/updated": _plan,
-    "error": _typed(t.ErrorNotification, _error),
+    "error": _verbatim("error", t.ErrorNotification, _error),
     "item/started": _typed(t.ItemStartedNotification, _item_started),
     "item/completed": _typed(t.ItemCompletedNotification, _item_completed),
     "item/agentMessage/delta": _delta("text"),
