@@ -76,8 +76,9 @@ async def run(settings: Settings, *, ready: Callable[[ReadyInfo], None]) -> int:
     Errors: `StateLocked` names the daemon that holds the state; `StoreError`, `TokenRefused`, `OSError` (an address in
     use) say what is wrong.
     """
-    make_private(settings.runtime.dir)
     async with open_store(settings.state.dir) as store:
+        # After the store: by default it is in the state's folder, which would be made on the way, and for all to see.
+        make_private(settings.runtime.dir)
         daemon = Daemon(settings, store, await store.boot())
         try:
             await daemon.run(ready)

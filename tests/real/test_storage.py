@@ -154,6 +154,16 @@ async def test_a_state_that_is_not_ours_or_not_whole_is_refused_and_let_alone(
         assert daemon.app_servers() == []
 
 
+async def test_the_states_folder_is_its_owners_alone_though_the_runtime_folder_is_in_it(
+    model: ScriptedModel, base_url: str, tmp_path: Path
+) -> None:
+    """As it is by default where the system has no folder for the latter."""
+    runtime = tmp_path / "state" / "run"
+    async with open_daemon(tmp_path, model, base_url, TERMALD_RUNTIME_DIR=str(runtime)) as daemon:
+        assert [oct(folder.stat().st_mode & 0o777) for folder in (daemon.state, runtime)] == ["0o700", "0o700"]
+        daemon.runtime_dir = runtime  # where its Codex is looked for at the end
+
+
 async def test_a_folder_where_nothing_can_be_made_is_named(model: ScriptedModel, base_url: str, tmp_path: Path) -> None:
     nowhere = tmp_path / "a-file"
     nowhere.write_text("no folder")
