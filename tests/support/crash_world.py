@@ -43,6 +43,7 @@ CRASHES: Final = (
     "asked to end",
     "asked to end",
     "freeze",
+    "freeze the daemon",
 )
 
 ON_SHUTDOWN: Final = "TERMALD_CODEX_ON_SHUTDOWN"
@@ -51,6 +52,8 @@ ENVIRONMENT: Final = {
     "TERMALD_CODEX_CRASHES_MAX": "1000",
     "TERMALD_CODEX_BACKOFF_FIRST_MS": "20",
     "TERMALD_CODEX_BACKOFF_MAX_MS": "200",
+    # A freeze is long enough to be told, and its end as well.
+    "TERMALD_CODEX_SILENCE_MS": "200",
 }
 
 
@@ -137,6 +140,10 @@ class World:
             self._signal_codex(signal.SIGSTOP)
             await trio.sleep(self._random.uniform(0.1, 1.0))
             self._signal_codex(signal.SIGCONT)
+        elif crash == "freeze the daemon":
+            self._daemon.send(signal.SIGSTOP)
+            await trio.sleep(self._random.uniform(0.1, 1.0))
+            self._daemon.send(signal.SIGCONT)
         elif crash == "both":
             if self._random.random() < 0.5:
                 self._kill_codex()

@@ -53,6 +53,11 @@ class Daemon:
         await self.until(lambda: self.log.read_bytes().count(b"termald is ready") > seen or self._died(), "its start")
         assert not self._died(), self.log.read_text()
 
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal that does not end it."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
     def _died(self) -> bool:
         return self.process is not None and self.process.poll() is not None
 
