@@ -149,17 +149,28 @@ async def test_a_daemon_without_descriptors_says_nothing_wrong_and_goes_on_with_
     assert daemon.process is not None
     pid = daemon.process.pid
     soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))  # what is open stays open; nothing more can be
-    try:
-        daemon.model.release("release")
-        with pytest.raises(httpx.TransportError):
-            async with daemon.client() as client:
-                await client.get("/api/health", timeout=0.5)
-        # Codex dies, and another cannot be started: it needs a pipe, a file, a look at the process table.
-        os.kill(daemon.app_servers()[0], signal.SIGKILL)
-        await daemon.until(lambda: daemon.app_servers() == [], "the end of Codex")
-    finally:
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+    async with daemon.client() as connected:
+        assert (await connected.get("/api/ready")).status_code == 200
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))  # what is open stays open; nothing more can be
+        try:
+            daemon.model.release("release")
+            with pytest.raises(httpx.TransportError):
+                async with daemon.client() as client:
+                    await client.get("/api/health", timeout=0.5)
+            # Codex dies, and another cannot be started: it needs a pipe, a file, a look at the process table.
+            os.kill(daemon.app_servers()[0], signal.SIGKILL)
+            await daemon.until(lambda: daemon.app_servers() == [], "the end of Codex")
+
+            async def is_told() -> bool:
+                answer = await connected.get("/api/ready")
+                parts = answer.json()["parts"]
+                return (answer.status_code, parts["store"]["state"]) == (503, "ready") and bool(
+                    parts["runtime"]["reason"]
+                )
+
+            await daemon.until(is_told, "whoever is connected to be told")
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
     await daemon.prompt("s", "second")
     ends = await daemon.wait_done("s", 2)
     assert ends[-1]["state"] == "normal"
