@@ -430,7 +430,7 @@ def _found(work: Work, session: Session, prompt: PromptId, seen: SeenTurn) -> Se
         _end_found(work, session, prompt, seen)
         return work.state.sessions[session.id]
     if session.turn is None:
-        session = turns.begin(work, session, seen.turn, prompt=prompt, seen_active=True, whole=False)
+        session = _begin_seen(work, session, seen.turn, prompt=prompt)
     elif session.turn.id == seen.turn:
         session = turns.join(work, session, session.turn, prompt)
     if outgoing is not None and outgoing.interrupt:
@@ -480,7 +480,7 @@ def _follow(work: Work, session: Session, listed: tuple[SeenTurn, ...]) -> Sessi
     is not listed."""
     running = next((turn for turn in listed if turn.status == "inProgress"), None)
     if session.turn is None and running is not None and running.turn not in session.ended:
-        session = turns.begin(work, session, running.turn, seen_active=True, whole=False)
+        session = _begin_seen(work, session, running.turn)
     active = session.turn
     if active is None or active.told is not None:
         return session
@@ -494,6 +494,14 @@ def _follow(work: Work, session: Session, listed: tuple[SeenTurn, ...]) -> Sessi
             # Looked for often enough, and Codex has no such turn: it will not end by itself any more (I7).
             return _end_unrecorded(work, session)
         looks.at_turn(work, session)
+    return work.state.sessions[session.id]
+
+
+def _begin_seen(work: Work, session: Session, turn: TurnId, prompt: PromptId | None = None) -> Session:
+    """Follow a turn that a read shows running, and look once more: its end may have been told before the answer came,
+    while another one was taken for the turn that runs."""
+    session = turns.begin(work, session, turn, prompt=prompt, seen_active=True, whole=False)
+    looks.at_turn(work, session)
     return work.state.sessions[session.id]
 
 

@@ -533,3 +533,20 @@ def test_i9_a_thread_that_a_hint_named_is_not_let_go_when_somebody_else_has_clai
     story.kill()
     assert story.store.ignored == {}
     assert story.session("s2").thread_id == "T"
+
+
+def test_i7_a_turn_whose_end_was_told_before_the_read_that_shows_it_running_is_looked_at_again(story: Story) -> None:
+    """Its end was another turn's, as far as was known, and moved nothing; then the read's answer, older than that, made
+    it the one that runs."""
+    running(story)
+    story.lost()
+    story.up(connection=2, adopted=True)
+    story.opened(story.last(fx.OpenKnown))
+    read = story.last(fx.ReadTurns)
+    story.completed("t2", status="interrupted")
+    assert story.session().active_turn_id == "t1"
+    story.turns_read(story.seen("t2", "inProgress"), sent=read)
+    assert story.session().active_turn_id == "t2"
+    story.fire("turn", "s")
+    story.turns_read(story.seen("t2", "interrupted"))
+    assert (story.session().status, story.session().active_turn_id) == ("ready", None)
