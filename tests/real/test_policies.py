@@ -1,5 +1,7 @@
 """Who decides about what Codex asks, on the real Codex: whoever is asked, the session's policy, or the deadline."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,3 +61,28 @@ async def test_what_nobody_decides_in_time_is_declined_and_the_turn_goes_on(daem
     (card,) = await cards(daemon, "s")
     assert (card["answer"], card["decidedBy"]) == ({"decision": "decline"}, "deadline")
     assert not list(daemon.folder.rglob("made"))
+
+
+ASKER = Path(__file__).parents[1] / "support" / "mcp_asker.py"
+WITH_ASKER: dict[str, Any] = {
+    "config": {"mcp_servers": {"asker": {"command": sys.executable, "args": [str(ASKER)]}}},
+    "approvalPolicy": "on-request",
+}
+ELICIT = "@tool mcp__asker.ask_me {}\n@say done"
+
+
+async def test_an_elicitation_of_a_tool_server_is_asked_and_answered(daemon: Daemon) -> None:
+    await daemon.create("s", prompt={"input": ELICIT}, **WITH_ASKER)
+    opened = await daemon.wait_event(lambda event: event["kind"] == "request/opened", what="the elicitation")
+    assert opened["requestKind"] == "elicitation"
+    path = f"/api/sessions/s/requests/{opened['requestId']}"
+    wrong = await daemon.call("POST", path, {"result": {"action": "maybe"}})
+    assert wrong.status_code == 422
+    await daemon.post(path, {"result": {"action": "accept", "content": {"name": "Ada"}}})
+    assert (await daemon.wait_done("s"))[-1]["state"] == "normal"
+    assert "Ada" in str(daemon.model.calls[-1].tool_outputs)
+    await daemon.create("p", prompt={"input": ELICIT}, requestPolicy={"elicitation": "decline"}, **WITH_ASKER)
+    assert (await daemon.wait_done("p"))[-1]["state"] == "normal"
+    assert "decline" in str(daemon.model.calls[-1].tool_outputs)
+    (card,) = await cards(daemon, "p")
+    assert (card["answer"], card["decidedBy"]) == ({"result": {"action": "decline"}}, "policy")
