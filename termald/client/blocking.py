@@ -192,6 +192,10 @@ class Session:
         """Add to the turn that runs."""
         return self._call(self._session.steer, text)
 
+    def reorder(self, *prompt_ids: str) -> list[Prompt]:
+        """As `Session.reorder`."""
+        return self._call(self._session.reorder, *prompt_ids)
+
     def take_back(self, prompt_id: str) -> Prompt:
         """Take a queued prompt back."""
         return self._call(self._session.take_back, prompt_id)

@@ -13,7 +13,8 @@ _UNBOUND = "this request came without its connection; get it from requests() or 
 
 class Request(Answer, frozen=True, kw_only=True):
     """An approval, a question or an elicitation. `kind`: `command`, `fileChange`, `permissions`, `userInput`,
-    `elicitation`; `params` is Codex's own, `decisions` those that it offers."""
+    `elicitation`; `params` is Codex's own, `decisions` those that it offers. `decision` is what was
+    answered, by `decided_by`: `user`, `policy` or `deadline`."""
 
     id: str
     session_id: str
@@ -25,6 +26,8 @@ class Request(Answer, frozen=True, kw_only=True):
     item_id: str | None = None
     params: Any = None
     decisions: tuple[Any, ...] = ()
+    decision: Any = msgspec.field(default=None, name="answer")
+    decided_by: str | None = None
     opened_at: str | None = None
     closed_at: str | None = None
     link: Any = msgspec.field(default=None, name="_link")

@@ -92,6 +92,11 @@ class Session:
         answer = await self._link.send("DELETE", f"{self._path}/prompts/{quote(prompt_id, safe='')}", Prompted)
         return answer.prompt
 
+    async def reorder(self, *prompt_ids: str) -> list[Prompt]:
+        """Let these queued prompts run first, in this order, and return all that wait. Errors: `prompt-sent`."""
+        body = {"promptIds": list(prompt_ids)}
+        return list((await self._link.post(f"{self._path}/prompts/reorder", Page[Prompt], body)).data)
+
     # --- endings ---
 
     async def interrupt(self) -> bool:

@@ -143,7 +143,9 @@ async def test_a_script_can_change_a_sessions_course(daemon: Daemon) -> None:
             run.submit()
             request = next(termald.requests(session_id="s"))
             later = session.send("@say never")
-            assert session.take_back(later.id).state == "cancelled"
+            sooner = session.send("@say never either")
+            assert [prompt.id for prompt in session.reorder(sooner.id)] == [sooner.id, later.id]
+            assert [session.take_back(prompt.id).state for prompt in (later, sooner)] == ["cancelled"] * 2
             request.decline()
             done = run.drain()
             assert (done.ok, run.done) == (True, done)
