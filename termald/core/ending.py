@@ -173,6 +173,8 @@ def detach(work: Work, session: Session, reason: str) -> None:
         session = _end_certain(work, session)
     status: Literal["closed", "detached"] = "closed" if ending == "close" else "detached"
     session = with_record(session, attachment=None, status=status, ending=None, waiting_on=None)
+    if ending is not None:
+        session = setup.no_longer_for_the_account(session)
     waiting = session.waiting
     session = work.put(replace(session, waiting=(), tools=None, reattach=False, looks=0))
     work.disarm("ending", session.id)

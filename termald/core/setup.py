@@ -259,6 +259,13 @@ def lift(session: Session, *reasons: str) -> Session:
     return with_record(session, paused=False, last_error=None) if held else session
 
 
+def no_longer_for_the_account(session: Session) -> Session:
+    """Return the session without that reason for its hold: its user holds it from here on, and no reset lifts that."""
+    why = session.record.last_error
+    waits = why is not None and why.slug in AWAIT_THE_ACCOUNT
+    return with_record(session, last_error=None) if waits else session
+
+
 def is_held_to_be_sent_again(session: Session) -> bool:
     """Whether its head prompt was looked for, is nowhere, and waits for somebody's word to be sent again. Without that,
     a retry of a prompt whose fate is not known would run it twice (TURN-05)."""

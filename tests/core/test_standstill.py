@@ -1,6 +1,7 @@
 """A queue stands still on an exhausted quota or a lost login: it keeps its prompts, says why, and goes on."""
 
 import pytest
+from msgspec.structs import replace
 from support.story import Story
 
 from state.records import PromptId, SessionId
@@ -155,3 +156,19 @@ def test_with_nothing_behind_it_there_is_nothing_to_hold(story: Story) -> None:
     assert (why.slug, story.session().paused, story.session().status) == ("auth-required", False, "ready")
     story.prompt("p4")
     assert ran(story) == ["p1", "p4"]
+
+
+@pytest.mark.parametrize("end", ["stop", "close", "kill"])
+def test_a_reset_brings_nobody_back(story: Story, end: str) -> None:
+    limits(story, story.now + 3_600_000)
+    fail(story, QUOTA)
+    timer = story.timers["limit", "s"]
+    getattr(story, end)()
+    if end != "kill":
+        story.done(story.last(fx.EndTools))
+    before = story.store.sessions[SessionId("s")]
+    sent = len(story.sent)
+    story.do(replace(timer, at_ms=story.now + 4_000_000))
+    assert story.store.sessions[SessionId("s")] == before
+    assert len(story.sent) == sent
+    assert ran(story) == ["p1"]

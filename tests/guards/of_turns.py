@@ -68,6 +68,14 @@ OF_TURNS: Final = (
         "in AWAIT_A_WORD\n",
         f"{STANDSTILL}::test_a_lost_link_changes_nothing_about_it",
     ),
+    Guard(
+        "what its user has ended is not brought back by a reset",
+        "I7",
+        CORE + "ending.py",
+        "session = setup.no_longer_for_the_account(session)",
+        "pass",
+        f"{STANDSTILL}::test_a_reset_brings_nobody_back",
+    ),
     # --- requests that nobody decides ---
     Guard(
         "a deadline declines what is open, and nothing else",
