@@ -42,8 +42,8 @@ format: $(READY)  ## let ruff lay the code out
 	$(BIN)/ruff format .
 
 .PHONY: bench
-bench: $(READY)  ## first turns through the daemon beside the same driven directly; ratios and memory
-	$(BIN)/python bench/first_turns.py
+bench: $(READY)  ## what users would compare, beside the alternatives; ROWS=stream,turns QUICK=1 SOAK=1 OUT=FOLDER
+	$(BIN)/python -m bench $(if $(ROWS),--rows $(ROWS)) $(if $(QUICK),--quick) $(if $(SOAK),--soak) $(if $(OUT),--out $(OUT))
 
 CYCLES ?= 20
 SEED ?= 1

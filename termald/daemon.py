@@ -296,7 +296,12 @@ class Daemon:
         token = read_or_make_token(self._settings.state.dir)
         api = build_api(
             self,
-            ApiSettings(token=token, protocol_schema=CODEX_VERSION, heartbeat_s=server.heartbeat_ms / 1000),
+            ApiSettings(
+                token=token,
+                protocol_schema=CODEX_VERSION,
+                heartbeat_s=server.heartbeat_ms / 1000,
+                streams_max=server.streams_max,
+            ),
         )
         gate = Gate(hosts=frozenset(server.hosts), origins=frozenset(server.origins))
         await serve(api, listeners, gate=gate, limits=server, control=control, task_status=task_status)

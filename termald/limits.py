@@ -42,6 +42,15 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
             high=65_536,
         ),
     ] = 512
+    streams_max: Annotated[
+        int,
+        bound(
+            "Event streams open at once; one more is answered 429. Each is a connection as well.",
+            unit="streams",
+            low=1,
+            high=65_536,
+        ),
+    ] = 256
     head_deadline_ms: Annotated[
         int,
         bound(
