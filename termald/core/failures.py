@@ -167,12 +167,11 @@ def exited(cause: str) -> Ending:
     return Ending(state="error", kind="internal_error", message=bounded(f"Codex exited: {cause}"))
 
 
-def reason(failure: TurnFailure) -> dict[str, Any]:
+def reason(failure: TurnFailure, limits: tuple[LimitWindow, ...] = (), at_ms: int = 0) -> dict[str, Any]:
     """Return why an attempt failed, for `retrying`."""
-    return {
-        "message": bounded(failure.message),
-        "providerError": msgspec.Raw(_provider_json(_provider_type(failure), failure).encode()),
-    }
+    provider = _provider_type(failure)
+    told = _provider_json(provider, failure, reset_at(provider, failure, limits, at_ms))
+    return {"message": bounded(failure.message), "providerError": msgspec.Raw(told.encode())}
 
 
 def done_fields(turn: TurnRecord, ending: Ending) -> dict[str, Any]:

@@ -263,7 +263,7 @@ def errored(work: Work, session: Session, notice: TurnErrored) -> None:
     if found is None or found.turn is None:
         return
     active = found.turn
-    reason = failures.reason(notice.failure)
+    reason = failures.reason(notice.failure, work.state.account_limits.value, work.at_ms)
     if not notice.will_retry:
         work.put(replace(found, turn=replace(active, failure=notice.failure)))
         return

@@ -4,9 +4,10 @@ import pytest
 from msgspec.structs import replace
 from support.story import Story
 
-from state.records import PromptId, SessionId
+from state.records import PromptId, SessionId, ThreadId, TurnId
 from termald.core import effects as fx
 from termald.core import inputs as ins
+from termald.core.log import rfc3339
 
 QUOTA = ins.TurnFailure(message="You have hit your usage limit.", variant="usageLimitExceeded")
 LOGIN = ins.TurnFailure(message="not you", http_status=401)
@@ -67,6 +68,15 @@ def test_what_waits_is_kept_and_the_session_says_why(story: Story, failure: ins.
 def test_another_failure_holds_nothing_up(story: Story) -> None:
     fail(story, BUSY)
     assert ran(story) == ["p1", "p2"]
+
+
+def test_a_retry_says_too_when_the_limit_ends(story: Story) -> None:
+    busy = ins.TurnFailure(message="Reconnecting... 1/2", details="Rate limit reached. Please try again in 2s.")
+    at, thread, turn = story.tick(), ThreadId("T"), TurnId("t1")
+    story.do(ins.TurnErrored(at_ms=at, link=story.link, thread=thread, turn=turn, failure=busy, will_retry=True))
+    (event,) = story.events("retrying")
+    assert event["reason"]["providerError"]["type"] == "rate_limit"
+    assert event["reason"]["providerError"]["resetAt"] == rfc3339(at + 2_000)
 
 
 def test_it_goes_on_at_the_reset(story: Story) -> None:
