@@ -1,6 +1,7 @@
 """`termald requests`, `approve`, `deny`, `answer`: what Codex asks, and what a person says to it."""
 
 import json
+import sys
 from typing import Any
 
 import msgspec
@@ -36,6 +37,8 @@ def requests(invocation: Invocation, session: str | None, status: str) -> None:
         invocation.print_json({"requests": found})
         return
     rows = ((each["id"], each["sessionId"], each["kind"], _request(each).about, choices(each)) for each in found)
+    if sys.stdout.isatty() and found and status == "open":
+        click.echo("answer with: termald approve REQUEST, termald deny REQUEST, termald answer REQUEST …", err=True)
     print_rows(("request", "session", "kind", "asks for", "decisions"), rows, "nothing waits for an answer")
 
 
@@ -44,7 +47,9 @@ def _request(card: Json) -> Request:
 
 
 def choices(card: Json) -> str:
-    """Return what may be said to it, in a line."""
+    """Return what may be said to it, in a line; for people, one that carries more by its name alone."""
+    if sys.stdout.isatty():
+        return ", ".join(each if isinstance(each, str) else f"{next(iter(each), '')} …" for each in card["decisions"])
     return ", ".join(each if isinstance(each, str) else json.dumps(each) for each in card["decisions"])
 
 

@@ -39,13 +39,13 @@ def command(invocation: Invocation, fix: bool) -> None:
     It changes nothing without --fix, and never ends a process. The exit code is 1 where a problem stays.
     """
     settings = invocation.settings().settings
-    findings = list(examine(settings))
+    findings = _examined(invocation, settings)
     mended = [each for each in findings if fix and each.fix is not None]
     for each in mended:
         assert each.fix is not None
         each.fix()
     if mended:
-        findings = list(examine(settings))
+        findings = _examined(invocation, settings)
     if invocation.as_json:
         invocation.print_json(
             {"findings": [_document(each) for each in findings], "fixed": [each.says for each in mended]}
@@ -54,6 +54,18 @@ def command(invocation: Invocation, fix: bool) -> None:
         _print(findings, mended)
     if any(each.level == "problem" for each in findings):
         raise Exited(Exit.FAILURE)
+
+
+def _examined(invocation: Invocation, settings: Settings) -> list[Finding]:
+    """All findings; on a terminal it is told meanwhile how far it is, for a login shell may take its time."""
+    if invocation.as_json or not sys.stderr.isatty():
+        return list(examine(settings))
+    findings: list[Finding] = []
+    with Console(stderr=True).status("looking …") as status:
+        for each in examine(settings):
+            findings.append(each)
+            status.update(f"looking … ({len(findings)} so far, last: {each.what})")
+    return findings
 
 
 def examine(settings: Settings) -> Iterator[Finding]:

@@ -62,7 +62,11 @@ def send(
     """
     text = " ".join(prompt)
     if text in ("", "-"):
+        if sys.stdin.isatty():
+            click.echo("the prompt, and Ctrl-D on a line of its own at its end:", err=True)
         text = sys.stdin.read()
+    if not text.strip():
+        invocation.fail(Exit.USAGE, "no-prompt", "the prompt is empty; nothing was sent")
     chosen: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
     if plan:
         chosen["interactionMode"] = "plan"

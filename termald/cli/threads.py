@@ -36,10 +36,15 @@ def threads(invocation: Invocation, class_: str | None, limit: int | None) -> No
         invocation.print_json({"threads": found})
         return
     rows = (
-        (each["threadId"], each["class"], each["sessionId"] or "", each["title"] or each["preview"], each["reason"])
+        (each["threadId"], each["class"], each["sessionId"] or "", each["title"] or each["preview"], _why(each))
         for each in found
     )
     print_rows(("thread", "class", "session", "title", "why"), rows, "Codex has no threads that are known here")
+
+
+def _why(thread: Json) -> str:
+    # The column beside it has the session, at a width that can be read.
+    return "" if thread["class"] == "owned" else str(thread["reason"])
 
 
 @asking_command("discover")

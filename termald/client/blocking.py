@@ -258,6 +258,18 @@ class Session:
         """Have Codex shorten the history."""
         return self._call(self._session.compact)
 
+    def review(self, target: dict[str, Any] | None = None) -> SessionInfo:
+        """Have Codex review changes: uncommitted ones, or the `target` as Codex names it."""
+        return self._call(self._session.review, target)
+
+    def archive(self) -> SessionInfo:
+        """Archive the thread in Codex; prompts are held until it is unarchived."""
+        return self._call(self._session.archive)
+
+    def unarchive(self) -> SessionInfo:
+        """Take the thread out of Codex's archive."""
+        return self._call(self._session.unarchive)
+
     def revert(self, *, turns: int | None = None, before_turn_id: str | None = None) -> SessionInfo:
         """Take the newest turns back: so many, or one and all after it."""
         return self._call(lambda: self._session.revert(turns=turns, before_turn_id=before_turn_id))
@@ -337,6 +349,14 @@ class Termald:
     def models(self) -> list[dict[str, Any]]:
         """Return the models that Codex offers."""
         return self._call(self._termald.models)
+
+    def account(self) -> dict[str, Any]:
+        """Return who Codex is logged in as, as it tells it."""
+        return self._call(self._termald.account)
+
+    def rate_limits(self) -> dict[str, Any]:
+        """Return what is left of the account's quota, as Codex tells it."""
+        return self._call(self._termald.rate_limits)
 
     def state(self) -> State:
         """Return everything at one moment."""

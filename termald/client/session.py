@@ -178,6 +178,19 @@ class Session:
         """Have Codex shorten the history."""
         return await self._do("compact", object)
 
+    async def review(self, target: dict[str, Any] | None = None) -> SessionInfo:
+        """Have Codex review changes: uncommitted ones, or the `target` as Codex names it (`{"type": "baseBranch",
+        "branch": "main"}`). It is a turn of its own; its events are the session's."""
+        return await self._do("review", SessionInfo, {"target": target})
+
+    async def archive(self) -> SessionInfo:
+        """Archive the thread in Codex; prompts are held until it is unarchived."""
+        return await self._do("archive", SessionInfo)
+
+    async def unarchive(self) -> SessionInfo:
+        """Take the thread out of Codex's archive."""
+        return await self._do("unarchive", SessionInfo)
+
     async def revert(self, *, turns: int | None = None, before_turn_id: str | None = None) -> SessionInfo:
         """Take the newest turns back: so many, or one and all after it. Errors: `session-busy`, `unknown-turn`."""
         return await self._do("revert", SessionInfo, {"turns": turns, "beforeTurnId": before_turn_id})

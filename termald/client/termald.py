@@ -168,6 +168,14 @@ class Termald:
         answer = await self._link.get("/api/models", dict[str, Any])
         return list(answer.get("data", ()))
 
+    async def account(self) -> dict[str, Any]:
+        """Return who Codex is logged in as, as it tells it, with its age."""
+        return await self._link.get("/api/account", dict[str, Any])
+
+    async def rate_limits(self) -> dict[str, Any]:
+        """Return what is left of the account's quota, as Codex tells it, with its age."""
+        return await self._link.get("/api/rate-limits", dict[str, Any])
+
     async def state(self) -> State:
         """Return everything at one moment."""
         return await self._link.get("/api/state", State)

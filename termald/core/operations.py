@@ -182,6 +182,8 @@ def done(work: Work, call: Call, reply: TurnAccepted | None) -> None:
         session = work.put(replace(session, operation=None))
         if operation.kind == "archive" and work.bound(session):
             turns.unbind(work, session)  # Codex unloads what it archives
+        elif operation.kind == "unarchive":
+            work.put(setup.lift(session, "thread-archived"))  # what its prompts waited for has come
     work.move_on(session.id)
 
 

@@ -21,6 +21,8 @@ from state.store import open_store
 from termald.cli.checkup import machine
 from termald.cli.exits import Exit
 from termald.cli.main import root
+from termald.codex.identity import ProcessIdentity
+from termald.codex.supervisor import SOCKET_NAME as CODEX_SOCKET_NAME
 
 
 @pytest.fixture
@@ -142,6 +144,24 @@ class TestState:
             assert (found["daemon"]["says"].split(" with ")[0], fixed) == ("runs (pid 4242)", [])
             assert (folder / "run" / "daemon.json").exists()
 
+    def test_a_codex_that_outlived_its_daemon_is_told_and_left_alone(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It may be in the middle of turns, and the next daemon takes it over with them."""
+        with closing(socket.socket(socket.AF_UNIX)) as codex:
+            codex.bind(str(folder / "run" / CODEX_SOCKET_NAME))
+            codex.listen()
+            codex_itself = [ProcessIdentity(os.getpid(), "1")]
+            monkeypatch.setattr("termald.cli.checkup.state.find_listening", lambda _socket: codex_itself)
+            (folder / "run" / "daemon.json").write_text('{"pid": 1}')
+            code, found, fixed = examine(folder, "--fix")
+            assert (code, found["processes"]["level"], found["processes"]["canFix"]) == (Exit.OK, "note", False)
+            assert f"pid {os.getpid()}" in found["processes"]["says"]
+            assert "termald serve" in found["processes"]["help"]
+            # Its socket is in use; what the daemon itself left is not.
+            assert len(fixed) == 1
+            assert [path.name for path in (folder / "run").iterdir()] == [CODEX_SOCKET_NAME]
+
     async def test_a_database_that_is_whole(self, folder: Path) -> None:
         async with open_store(folder / "state"):
             _, found, _ = await trio.to_thread.run_sync(examine, folder)  # also while it is in use
@@ -161,7 +181,7 @@ class TestState:
             database.execute("INSERT INTO ignored_threads VALUES ('t'), ('k')")
         code, found, _ = examine(folder)
         assert (code, found["ignore set"]["level"]) == (Exit.FAILURE, "problem")
-        assert found["ignore set"]["says"].startswith("1 threads")
+        assert found["ignore set"]["says"].startswith("1 thread is")
 
 
 @contextmanager

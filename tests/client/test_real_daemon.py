@@ -16,7 +16,7 @@ from support.daemon import Daemon, open_daemon
 
 from termald.cli.demonstration.house import House, open_house
 from termald.client import DaemonNotRunning, Request, Termald, TurnAccumulator, blocking, connect
-from termald.client.events import Done, ItemDelta
+from termald.client.events import Done, ItemDelta, SessionEvent
 from termald.scripted_model.model import ScriptedModel
 from termald.scripted_model.server import open_server
 
@@ -153,8 +153,16 @@ async def test_a_script_can_change_a_sessions_course(daemon: Daemon) -> None:
             assert termald.ready().ready
             again = session.follow(run.prompt_id or "")
             assert again.drain() == done
+            session.archive()
+            held = session.run("@say back")
+            why = next(event.error for event in held if isinstance(event, SessionEvent) and event.error is not None)
+            assert why.slug == "thread-archived"
+            session.unarchive()  # what waited for that goes on
+            assert held.drain().ok
+            assert termald.account()["state"] == "ready"
 
-    await trio.to_thread.run_sync(script)
+    with trio.fail_after(DEADLINE_S):
+        await trio.to_thread.run_sync(script, abandon_on_cancel=True)
 
 
 def test_connect_says_what_to_start_or_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,22 @@ def test_a_held_queue_does_not_keep_what_would_let_it_go_on(story: Story) -> Non
     story.done(story.last(fx.ManageThread))
     assert isinstance(story.answers[ticket], fx.SessionAnswer)
     assert story.stored("p").delivery == "queued"
+    # The prompts waited for just that: they go on without another word.
+    assert story.count(fx.OpenKnown) == 2
+    before = story.count(fx.StartTurn)
+    story.opened(story.last(fx.OpenKnown), "TD")
+    assert story.count(fx.StartTurn) == before + 1
+
+
+def test_unarchiving_lets_nothing_go_that_is_held_for_another_reason(story: Story) -> None:
+    story.create("d", thread="TD")
+    story.prompt("p", "d")
+    story.refuse(story.last(fx.OpenKnown), "other")
+    reason = story.session("d").last_error
+    operate(story, "unarchive", "d")
+    story.done(story.last(fx.ManageThread))
+    assert story.session("d").last_error == reason
+    assert story.count(fx.OpenKnown) == 1
 
 
 def test_a_second_operation_is_refused_while_the_first_lasts(story: Story) -> None:

@@ -83,7 +83,6 @@ async def test_an_archived_session_says_so_and_comes_back(daemon: Daemon) -> Non
     assert error["error"]["slug"] == "thread-archived"
     assert (await daemon.get(f"/api/sessions/s/prompts/{prompt}"))["state"] == "queued"
     await daemon.post("/api/sessions/s/unarchive")
-    await daemon.post("/api/sessions/s/retry")
     assert (await daemon.wait_done("s", 2))[-1]["state"] == "normal"
 
 

@@ -116,7 +116,8 @@ def _owned_and_ignored(database: sqlite3.Connection) -> Iterator[Finding]:
         yield ok("ignore set", "no thread is both a session's and ignored")
         return
     named = ", ".join(f"{thread} (session {session})" for session, thread in rows[:NAMED_MAX])
-    says = f"{len(rows)} threads are a session's and ignored as well: {named}"
+    count = "1 thread is" if len(rows) == 1 else f"{len(rows)} threads are"
+    says = f"{count} a session's and ignored as well: {named}"
     yield problem(
         "ignore set", says, "this is a fault of termald's, please report it; termald unignore THREAD mends it"
     )
