@@ -364,5 +364,13 @@ def test_each_shell_gets_its_script(shell: str, tmp_path: Path) -> None:
     assert "_TERMALD_COMPLETE" in shown.stdout
 
 
+@pytest.mark.parametrize("words", [("-",), (), ("  ",)])
+def test_an_empty_prompt_is_never_sent(words: tuple[str, ...], tmp_path: Path) -> None:
+    with canned_daemon({"GET /api/sessions": SESSIONS}, tmp_path / "run") as daemon:
+        shown = run(tmp_path, "send", "abc1", *words, input=" \n")
+    assert (shown.exit_code, shown.stderr) == (Exit.USAGE, "termald: the prompt is empty; nothing was sent\n")
+    assert asked(daemon, "POST") == []
+
+
 def test_chat_is_not_for_programs(tmp_path: Path) -> None:
     assert run(tmp_path, "chat", "--json").exit_code == Exit.USAGE

@@ -215,3 +215,28 @@ async def test_no_is_the_answer_of_whoever_only_presses_return(daemon: Daemon) -
 
     assert await at_terminal(daemon, person, "send", "s1", "@shell touch made\n@say x") == Exit.OK
     assert not (daemon.cwd / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "colours"),
+    [((), {}, True), (("--no-color",), {}, False), ((), {"NO_COLOR": "1"}, False)],
+)
+def test_colours_are_on_at_a_terminal_and_off_where_they_are_not_wanted(
+    options: tuple[str, ...], more: dict[str, str], colours: bool, tmp_path: Path
+) -> None:
+    """Doctor needs no daemon, and marks what it finds with colours."""
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "PYTHONPATH")}
+    (tmp_path / "home").mkdir()
+    own = {"HOME": str(tmp_path / "home"), "TERM": "xterm-256color", "SHELL": "/bin/sh", **more}
+    mine, theirs = pty.openpty()
+    command = [*COMMAND, "doctor", "--listen", "127.0.0.1:0", *options]
+    process = subprocess.Popen(command, env=kept | own, stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path)
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # how a terminal ends whose other side is closed
+        while piece := os.read(mine, 65_536):
+            shown += piece
+    os.close(mine)
+    process.wait(DEADLINE_S)
+    assert b"codex" in shown
+    assert (re.search(rb"\x1b\[[0-9;]*3[0-9]m", shown) is not None) is colours
