@@ -133,12 +133,16 @@ def _text(item: Json, kind: str) -> str:
         return "\n".join(part.get("text") or f"[{part.get('type')}]" for part in item.get("content", ()))
     if kind == "commandExecution":
         code = item.get("exitCode")
-        return f"{item.get('command', '')}{'' if code in (0, None) else f'  (exit {code})'}"
+        return f"{item.get('command', '')}{'' if code in (0, None) else f'  (exit {code})'}{_refused(item)}"
     if kind == "fileChange":
-        return ", ".join(str(change.get("path")) for change in item.get("changes", ()))
+        return ", ".join(str(change.get("path")) for change in item.get("changes", ())) + _refused(item)
     if kind == "reasoning":
         return "\n".join(item.get("summary") or ())
     return str(item.get("text") or item.get("tool") or "")
+
+
+def _refused(item: Json) -> str:
+    return "  (denied)" if item.get("status") == "declined" else ""
 
 
 def _act(invocation: Invocation, session: str, what: str, body: Json | None = None) -> tuple[str, Json]:

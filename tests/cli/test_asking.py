@@ -147,6 +147,8 @@ class TestSessions:
         items = page(
             item("userMessage", content=[{"type": "text", "text": "go"}, {"type": "image"}]),
             item("commandExecution", command="ls", exitCode=2),
+            item("commandExecution", command="rm", status="declined"),
+            item("fileChange", changes=[{"path": "a"}, {"path": "b"}], status="declined"),
             item("agentMessage", "taken_back", text="half"),
             item("agentMessage", text="done"),
             item("somethingNew"),
@@ -161,7 +163,8 @@ class TestSessions:
         answers = {"GET /api/sessions/abc1/items": items, "GET /api/sessions/abc1/turns": turns}
         shown, _ = ask(tmp_path, answers, "history", "abc1")
         assert shown.stdout.splitlines() == [
-            "you\tgo [image]", "commandExecution\tls (exit 2)", "codex (taken back)\thalf", "codex\tdone",
+            "you\tgo [image]", "commandExecution\tls (exit 2)",
+            "commandExecution\trm (denied)", "fileChange\ta, b (denied)", "codex (taken back)\thalf", "codex\tdone",
             "you\tmore", "ended\terror: overloaded", "you\tnow",
         ]  # fmt: skip
 
