@@ -16,6 +16,7 @@ import msgspec
 import trio
 
 from discovery.homes import HomeUnreadable, PassedOver, StateFile, Trouble, find_state_file
+from discovery.listed import Listing, listed_pages, with_tags
 from discovery.rollouts import Base, Meta, Tally, tally_rollout
 from discovery.segments import Rollout, archive_of, find_rollout, find_segment
 from discovery.source import read_source
@@ -40,7 +41,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a scan did. `told` threads were emitted, `unchanged` ones were not; `skipped` rows are no threads;
-    `uncounted` ones were told without a message count. With an `error`, what was told before it stands."""
+    `uncounted` ones were told without a message count. With an `error`, what was told before it stands. `listed`:
+    Codex was asked, because its state DB could not be read."""
 
     home: str
     state_file: str | None = None
@@ -53,6 +55,7 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: int = 0
     trouble: Trouble | None = None
     error: str | None = None
+    listed: bool = False
 
 
 async def scan(
@@ -77,7 +80,7 @@ async def scan(
     try:
         file = await _in_thread(partial(find_state_file, home, sqlite_home))
         with contextlib.closing(StateDb(file)) as database:
-            await _tell_all(_Home(home, database), emit, known_stamps, page_size, counts)
+            await _tell_all(home, database, _Telling(emit, known_stamps, counts), page_size)
     except HomeUnreadable as error:
         trouble = error
     return ScanReport(
@@ -92,6 +95,44 @@ async def scan(
         duration_ms=round((trio.current_time() - began) * 1000),
         trouble=trouble.kind if trouble else None,
         error=trouble.reason if trouble else None,
+    )
+
+
+async def scan_listed(
+    home: Path, listing: Listing, why: str, *, emit: Emit, known_stamps: KnownStamps, page_size: int = PAGE_THREADS
+) -> ScanReport:
+    """Tell `emit` of the threads that the home's own Codex lists, as `scan` does of those in its state DB; `why` that
+    could not be read.
+
+    Errors: none about the home or its Codex, which are in the report.
+    """
+    began = trio.current_time()
+    counts = _Counts()
+    error: str | None = None
+    paths: dict[str, str] = {}
+    files = _Files(home, paths.get)
+    telling = _Telling(emit, known_stamps, counts)
+    try:
+        async with contextlib.aclosing(listed_pages(home, listing, page_size)) as pages:
+            async for threads in pages:
+                if not threads:
+                    continue
+                paths.update((thread.thread_id, thread.rollout_path) for thread in threads if thread.rollout_path)
+                placed, rollouts = await _in_thread(partial(files.placed, threads))
+                changed = await telling.changed(placed)
+                await telling.tell(files, await with_tags(home, listing, changed), rollouts)
+    except HomeUnreadable as trouble:
+        error = f"{why}; and Codex does not list its threads: {trouble.reason}"
+    return ScanReport(
+        home=str(home),
+        flaw=None if error else f"Codex listed its threads, because its state DB could not be read: {why}",
+        told=counts.told,
+        unchanged=counts.unchanged,
+        uncounted=counts.uncounted.as_told(),
+        duration_ms=round((trio.current_time() - began) * 1000),
+        trouble="read-failed" if error else None,
+        error=error,
+        listed=True,
     )
 
 
@@ -121,28 +162,25 @@ class _Counts:
                 self.uncounted.add(tally.reason, thread.thread_id)
 
 
-class _Home:
-    """The blocking half: reads pages and rollouts of one home. Runs in one worker thread at a time."""
+class _Files:
+    """The blocking half: the rollouts of one home. Runs in one worker thread at a time. `rollout_of` says where the
+    home's own record has the rollout of a thread."""
 
-    def __init__(self, home: Path, database: StateDb) -> None:
+    def __init__(self, home: Path, rollout_of: Callable[[str], str | None]) -> None:
         self._home = home
-        self._database = database
+        self._rollout_of = rollout_of
 
-    def page(self, after: bytes | None, size: int) -> tuple[Page, dict[ThreadId, Rollout]]:
-        """Return a page whose stamps and paths say what lies on disk, and the rollouts that do."""
-        page = self._database.page(after, size)
+    def placed(self, threads: Sequence[KnownThread]) -> tuple[tuple[KnownThread, ...], dict[ThreadId, Rollout]]:
+        """Return the threads with stamps and paths that say what lies on disk, and the rollouts that do."""
         rollouts: dict[ThreadId, Rollout] = {}
-        threads = []
-        for thread in page.threads:
+        placed = []
+        for thread in threads:
             rollout = find_rollout(self._home, thread.rollout_path)
             if rollout is not None:
                 rollouts[thread.thread_id] = rollout
             path, size_now = (str(rollout.path), rollout.bytes) if rollout else (None, "gone")
-            threads.append(msgspec.structs.replace(thread, rollout_path=path, stamp=f"{thread.stamp}-{size_now}"))
-        return msgspec.structs.replace(page, threads=tuple(threads)), rollouts
-
-    def rows_without_id(self) -> int:
-        return self._database.rows_without_id()
+            placed.append(msgspec.structs.replace(thread, rollout_path=path, stamp=f"{thread.stamp}-{size_now}"))
+        return tuple(placed), rollouts
 
     def tally(self, rollouts: Sequence[Rollout | None]) -> list[Tally]:
         """Return what each rollout holds. Ends at once when the scan is cancelled."""
@@ -161,32 +199,58 @@ class _Home:
         # meta says for a fork of a reverted thread, the base's id for every other.
         folders = [rollout.path.parent]
         for owner in (base.thread_id, meta.forked_from_id):
-            told = self._database.rollout_of(owner) if owner else None
+            told = self._rollout_of(owner) if owner else None
             if told is not None and (newest := find_rollout(self._home, told)) is not None:
                 folders.append(newest.path.parent)
         return find_segment([*folders, archive_of(self._home)], base.thread_id)
 
 
-async def _tell_all(home: _Home, emit: Emit, known_stamps: KnownStamps, size: int, counts: _Counts) -> None:
-    without_id = await _in_thread(home.rows_without_id)
+class _Telling:
+    """Tells a page's threads, as far as they changed, and counts what it told."""
+
+    def __init__(self, emit: Emit, known_stamps: KnownStamps, counts: _Counts) -> None:
+        self._emit = emit
+        self._known_stamps = known_stamps
+        self.counts = counts
+
+    async def changed(self, threads: Sequence[KnownThread]) -> tuple[KnownThread, ...]:
+        """Return those that are to be told."""
+        stamps = await self._known_stamps([thread.thread_id for thread in threads])
+        changed = tuple(thread for thread in threads if stamps.get(thread.thread_id) != thread.stamp)
+        self.counts.unchanged += len(threads) - len(changed)
+        return changed
+
+    async def tell(self, files: _Files, changed: tuple[KnownThread, ...], rollouts: Mapping[ThreadId, Rollout]) -> None:
+        """Count their messages and tell them."""
+        if not changed:
+            return
+        wanted = [rollouts.get(thread.thread_id) for thread in changed]
+        tallies = await _in_thread(partial(files.tally, wanted))
+        await self._emit(tuple(_counted(*pair) for pair in zip(changed, tallies, strict=True)))
+        self.counts.tell(changed, tallies)
+
+
+async def _tell_all(home: Path, database: StateDb, telling: _Telling, size: int) -> None:
+    files, skipped = _Files(home, database.rollout_of), telling.counts.skipped
+    without_id = await _in_thread(database.rows_without_id)
     if without_id:
-        counts.skipped.add("its id is not text", "", without_id)
+        skipped.add("its id is not text", "", without_id)
     after: bytes | None = None
     while True:
-        page, rollouts = await _in_thread(partial(home.page, after, size))
+        page, threads, rollouts = await _in_thread(partial(_page, database, files, after, size))
         for bad in page.bad:
-            counts.skipped.add(bad.reason, bad.id)
-        stamps = await known_stamps([thread.thread_id for thread in page.threads])
-        changed = [thread for thread in page.threads if stamps.get(thread.thread_id) != thread.stamp]
-        counts.unchanged += len(page.threads) - len(changed)
-        if changed:
-            wanted = [rollouts.get(thread.thread_id) for thread in changed]
-            tallies = await _in_thread(partial(home.tally, wanted))
-            await emit(tuple(_counted(*pair) for pair in zip(changed, tallies, strict=True)))
-            counts.tell(changed, tallies)
+            skipped.add(bad.reason, bad.id)
+        await telling.tell(files, await telling.changed(threads), rollouts)
         if page.after is None:
             return
         after = page.after
+
+
+def _page(
+    database: StateDb, files: _Files, after: bytes | None, size: int
+) -> tuple[Page, tuple[KnownThread, ...], dict[ThreadId, Rollout]]:
+    page = database.page(after, size)
+    return (page, *files.placed(page.threads))
 
 
 def _counted(thread: KnownThread, tally: Tally) -> KnownThread:
@@ -199,7 +263,7 @@ def _counted(thread: KnownThread, tally: Tally) -> KnownThread:
         thread,
         message_count=tally.messages,
         preview=preview,
-        title=thread.title or title_of(preview),
+        title=title_of(thread.title or "") or title_of(preview),
         parent_thread_id=parent,
     )
 

@@ -41,6 +41,7 @@ from termald.core.state import State
 from termald.daemon_file import remove_daemon_file, write_daemon_file
 from termald.engine import DiscoveryView, RuntimeView
 from termald.hub import Hub
+from termald.listing import CodexListing
 from termald.notify import STOPPING, notify
 from termald.outbox import Outbox
 from termald.outside import Outside
@@ -142,6 +143,7 @@ class Daemon:
             page_threads=settings.discovery.page_threads,
             watch_s=settings.discovery.watch_ms / 1000,
             sqlite_home=sqlite_home(),
+            listing=CodexListing(self._writer),
             scan=outside.scan,
             look=outside.look_at_marks,
         )

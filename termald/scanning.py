@@ -15,8 +15,9 @@ import structlog
 import trio
 
 from discovery.homes import Marks, marks_of
+from discovery.listed import Listing
 from discovery.lookup import Held, look_up
-from discovery.scanner import Emit, KnownStamps, ScanReport, scan
+from discovery.scanner import Emit, KnownStamps, ScanReport, scan, scan_listed
 from discovery.writers import writers_of
 from state.errors import StoreError, StoreStuck
 from state.records import KnownThread, SessionId, ThreadId
@@ -35,8 +36,21 @@ LOOKS_MAX: Final = 5
 SHARE: Final = 9
 """Pauses after a scan, in its own durations, before another that nobody asked for. A busy Codex changes its state DB
 all the time; a home of 100,000 threads takes 6 s of a core to look through."""
+LIST_THREADS_MAX: Final = 100
+"""Threads of a page of Codex's list: it gives no more at once, whatever is asked for."""
+LISTED_PAUSE_S: Final = 60.0
+"""Between two lists of Codex's that nobody asked for. Without its state DB there is no cheap sign that something
+changed."""
 
 log = structlog.get_logger()
+
+
+class AnsweringListing(Listing, Protocol):
+    """Codex's own list of its threads, where there is a process to ask."""
+
+    @property
+    def answers(self) -> bool:
+        """Whether there is one now."""
 
 
 class Scan(Protocol):
@@ -63,6 +77,7 @@ def report_fields(report: ScanReport) -> dict[str, Any]:
         "home": report.home,
         "stateFile": report.state_file,
         "flaw": report.flaw,
+        "listed": report.listed,
         "passedOver": [{"path": str(one.path), "reason": one.reason} for one in report.passed_over],
         "told": report.told,
         "unchanged": report.unchanged,
@@ -87,10 +102,12 @@ class ScanService:
         page_threads: int,
         watch_s: float,
         sqlite_home: Path | None = None,
+        listing: AnsweringListing | None = None,
         scan: Scan = scan,
         look: Callable[[Path, Path | None], Awaitable[Marks]] = look_at_marks,
     ) -> None:
-        """`sqlite_home`: where the environment tells the Codex of the first home to keep its state DB."""
+        """`sqlite_home`: where the environment tells the Codex of the first home to keep its state DB. `listing`: that
+        Codex, to be asked where its state DB cannot be read."""
         self._homes = tuple(homes)
         self._store = store
         self._writer = writer
@@ -98,6 +115,8 @@ class ScanService:
         self._page_threads = page_threads
         self._watch_s = watch_s
         self._sqlite_home = sqlite_home
+        self._listing = listing
+        self._list_at: float | None = None
         self._scan_home = scan
         self._look = look
         self._wanted = trio.Event()
@@ -184,13 +203,38 @@ class ScanService:
         return report
 
     async def _scan_one(self, home: Path, emit: Emit, known_stamps: KnownStamps) -> ScanReport:
-        return await self._scan_home(
+        report = await self._scan_home(
             home,
             emit=emit,
             known_stamps=known_stamps,
             page_size=self._page_threads,
             sqlite_home=None if self._is_foreign(home) else self._sqlite_home,
         )
+        return report if self._is_foreign(home) else await self._or_listed(home, report, emit, known_stamps)
+
+    async def _or_listed(self, home: Path, report: ScanReport, emit: Emit, known_stamps: KnownStamps) -> ScanReport:
+        """Have Codex list the threads of its home where that could not be read. Where there is no Codex yet, it is
+        asked once it is there."""
+        self._list_at = None
+        if report.error is None or self._listing is None:
+            return report
+        if not self._listing.answers:
+            self._list_at = trio.current_time()
+            return report
+        listed = await scan_listed(
+            home,
+            self._listing,
+            report.error,
+            emit=emit,
+            known_stamps=known_stamps,
+            page_size=min(self._page_threads, LIST_THREADS_MAX),
+        )
+        self._list_at = trio.current_time() + LISTED_PAUSE_S
+        return msgspec.structs.replace(listed, state_file=report.state_file, passed_over=report.passed_over)
+
+    def _is_list_due(self, home: Path) -> bool:
+        due = self._list_at is not None and trio.current_time() >= self._list_at
+        return due and not self._is_foreign(home) and self._listing is not None and self._listing.answers
 
     def _is_foreign(self, home: Path) -> bool:
         return home != self._homes[0]
@@ -265,7 +309,12 @@ class ScanService:
             now = await self._marks(home)
             restless = 0 if now == last else restless + 1
             last = now
-            if self._view.status == "scanning" or home not in self._covered or now == self._covered[home]:
+            if self._view.status == "scanning" or home not in self._covered:
+                continue
+            if self._is_list_due(home):
+                self._ask([home])
+                continue
+            if now == self._covered[home]:
                 continue
             if (restless == 0 or restless >= LOOKS_MAX) and trio.current_time() >= self._rests_until:
                 restless = 0

@@ -11,13 +11,14 @@ import trio
 from trio.testing import MockClock
 
 from discovery.homes import Marks
+from discovery.listed import ListedPage
 from discovery.scanner import Emit, KnownStamps, ScanReport
 from state.errors import StoreFull
 from state.records import ThreadId
 from state.store import Store
 from state.views import Standing
 from termald.core.inputs import Input, ScanNews
-from termald.scanning import LOOKS_MAX, SHARE, ScanService
+from termald.scanning import LISTED_PAUSE_S, LOOKS_MAX, SHARE, ScanService
 from termald.writer import Writer
 
 A, B = Path("/a"), Path("/b")
@@ -35,6 +36,8 @@ class Bench:
         self.errors: list[Exception] = []
         self.trouble: dict[Path, str] = {}
         self.pages = 1
+        self.answers = True
+        self.lists: list[tuple[float, Path, bool]] = []
         self.scanner = ScanService(
             [A, B],
             cast(Store, self),
@@ -43,6 +46,7 @@ class Bench:
             page_threads=10,
             watch_s=1.0,
             sqlite_home=Path("/sqlite"),
+            listing=self,
             scan=self.scan,
             look=self.look,
         )
@@ -80,6 +84,16 @@ class Bench:
             await known_stamps([ThreadId(str(number)) for number in range(page_size)])
         error = self.trouble.get(home)
         return ScanReport(home=str(home), error=error, trouble="read-failed" if error else None)
+
+    # --- the Codex of the first home ---
+
+    async def page(self, home: Path, cursor: str | None, size: int, *, archived: bool) -> ListedPage:
+        await trio.lowlevel.checkpoint()
+        self.lists.append((trio.current_time(), home, archived))
+        return ListedPage(threads=(), following=None)
+
+    async def tag_of(self, thread: ThreadId) -> str | None:
+        raise AssertionError(f"no thread was listed, and {thread} is asked for")
 
     # --- what is seen ---
 
@@ -199,3 +213,45 @@ async def test_a_long_scan_says_how_far_it_is_and_does_not_flood(bench: Bench, a
     bench.scanner.scan_now()
     await trio.sleep(2)
     assert [news.kind for news in bench.news] == ["started", "finished"]
+
+
+async def test_a_home_that_can_be_read_is_not_listed(bench: Bench, autojump_clock: MockClock) -> None:
+    bench.marks[A] += 1
+    await trio.sleep(100)
+    assert (bench.scanned(), bench.lists) == ([A], [])
+
+
+async def test_codex_lists_the_threads_of_a_home_that_cannot_be_read(bench: Bench, autojump_clock: MockClock) -> None:
+    bench.trouble |= {A: "junk", B: "locked"}
+    bench.scanner.scan_now()
+    await trio.sleep(1)
+    assert [(home, archived) for _, home, archived in bench.lists] == [(A, False), (A, True)], "no foreign home's"
+    view = bench.scanner.view
+    assert (view.status, view.reason) == ("failed", "/b: locked")
+    assert view.report_json is not None and '"listed":true' in view.report_json
+    # No state DB tells of changes: the list is asked for again, now and then, and not any more once there is one.
+    bench.lists.clear()
+    await trio.sleep(10 * LISTED_PAUSE_S)
+    begun = [at for at, _, archived in bench.lists if not archived]
+    assert 8 <= len(begun) <= 10
+    assert all(later - earlier >= LISTED_PAUSE_S for earlier, later in itertools.pairwise(begun))
+    bench.trouble.clear()
+    bench.scanner.scan_now()
+    await trio.sleep(1)
+    bench.scanned()
+    bench.lists.clear()
+    await trio.sleep(10 * LISTED_PAUSE_S)
+    assert (bench.scanned(), bench.lists) == ([], [])
+
+
+async def test_a_codex_that_is_not_there_yet_is_asked_once_it_is(bench: Bench, autojump_clock: MockClock) -> None:
+    bench.answers = False
+    bench.trouble[A] = "junk"
+    bench.scanner.scan_now()
+    await trio.sleep(100)
+    assert (bench.scanned(), bench.lists) == ([A, B], [])
+    assert (bench.scanner.view.status, bench.scanner.view.reason) == ("failed", "/a: junk")
+    bench.answers = True
+    await trio.sleep(3)
+    assert (bench.scanned(), len(bench.lists)) == ([A], 2)
+    assert (bench.scanner.view.status, bench.scanner.view.reason) == ("idle", None)

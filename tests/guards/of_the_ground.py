@@ -70,4 +70,20 @@ OF_THE_GROUND: Final = (
         "tests/codex/test_supervision_in_time.py"
         "::test_start_that_is_not_possible_now_is_told_and_tried_again_soon_then_less_and_less_often",
     ),
+    Guard(
+        "a list that gives a cursor twice ends",
+        "I9 discovery",
+        "discovery/listed.py",
+        "if cursor in given:",
+        'if cursor in given and given == {"never"}:',
+        "tests/scan/test_listed.py::test_a_cursor_that_comes_again_ends_the_list",
+    ),
+    Guard(
+        "a listed thread that may be ours is asked for its tag",
+        "I9 discovery",
+        "discovery/listed.py",
+        "if thread.tag is None:",
+        'if thread.tag == "never":',
+        "tests/scan/test_listed.py::test_only_what_may_be_ours_is_asked_for_its_tag",
+    ),
 )

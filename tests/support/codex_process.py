@@ -93,9 +93,9 @@ class CodexConnection:
         """Send these bytes as one frame, sensible or not."""
         raise NotImplementedError
 
-    async def initialize(self) -> None:
-        """Shake hands, with the experimental part of the protocol."""
-        client = {"name": "termald-tests", "version": "0"}
+    async def initialize(self, name: str = "termald-tests") -> None:
+        """Shake hands under this name, with the experimental part of the protocol."""
+        client = {"name": name, "version": "0"}
         answer = await self.request("initialize", {"clientInfo": client, "capabilities": {"experimentalApi": True}})
         self.version = answer["userAgent"].split("/")[1].split(" ")[0]
         await self.notify("initialized")
@@ -244,10 +244,12 @@ class CodexProcess(CodexConnection):
 
 
 @contextlib.asynccontextmanager
-async def open_codex(binary: Path, home: Path, *, options: Sequence[str] = ()) -> AsyncIterator[CodexProcess]:
+async def open_codex(
+    binary: Path, home: Path, *, options: Sequence[str] = (), name: str = "termald-tests"
+) -> AsyncIterator[CodexProcess]:
     """Run the app-server on this `CODEX_HOME`, in a process group of its own that is gone when the block ends.
 
-    It is initialized, with the experimental part of the protocol.
+    It is initialized by a client of this name, with the experimental part of the protocol.
     `options` go before `app-server` (`-c KEY=VALUE`). Its standard error goes to `app-server.stderr` in the home.
     """
     stderr = home / "app-server.stderr"
@@ -265,7 +267,7 @@ async def open_codex(binary: Path, home: Path, *, options: Sequence[str] = ()) -
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(codex.read)
-            await codex.initialize()
+            await codex.initialize(name)
             yield codex
             nursery.cancel_scope.cancel()
     finally:
