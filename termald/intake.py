@@ -8,10 +8,12 @@ discovery knows no sessions in memory, the core knows no policy.
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import msgspec
+
 from discovery.policy import ThreadFacts, as_known, decide, parent_of, suspects
 from state.records import IntentRecord, KnownThread, SessionId
 from state.views import Standing
-from termald.core.inputs import ThreadDecided, ThreadsSeen, ThreadStarted
+from termald.core.inputs import ScanNews, ThreadDecided, ThreadsSeen, ThreadStarted
 from termald.core.state import State
 
 LAST_SEEN_MS: Final = 24 * 60 * 60 * 1000
@@ -38,6 +40,22 @@ def decisions(
                 new_session=new_session_id(),
                 foreign=isinstance(seen, ThreadsSeen) and seen.foreign,
             )
+
+
+def consequences(
+    state: State, seen: ThreadsSeen | ThreadStarted, new_session_id: Callable[[], SessionId]
+) -> Iterator[ThreadDecided | ScanNews]:
+    """Yield what is to be stepped through for what was seen, one after the other: each verdict, then the word that the
+    page brought sessions, if it did."""
+    found = []
+    for verdict in decisions(state, seen, new_session_id):
+        yield verdict
+        thread = verdict.thread.thread_id
+        if verdict.outcome == "import" and state.owner(thread) == verdict.new_session:
+            found.append({"sessionId": verdict.new_session, "threadId": thread})
+    if found and isinstance(seen, ThreadsSeen):
+        fields = {"home": seen.home, "count": len(found), "sessions": found}
+        yield ScanNews(at_ms=seen.at_ms, kind="imported", fields_json=msgspec.json.encode(fields).decode())
 
 
 def is_settled(thread: Standing, *, foreign: bool, at_ms: int) -> bool:

@@ -41,7 +41,7 @@ from termald.core.refusals import problem
 from termald.core.state import State
 from termald.core.step import step
 from termald.core.wanted import wanted
-from termald.intake import decisions
+from termald.intake import consequences
 from termald.timers import Timers
 
 BATCH_INPUTS_MAX: Final = 256
@@ -268,8 +268,8 @@ class Writer:
         if not isinstance(happened, ThreadsSeen):
             effects += step(self.state, happened)
         if isinstance(happened, ThreadsSeen | ThreadStarted):
-            for verdict in decisions(self.state, happened, self._new_session_id):
-                effects += step(self.state, verdict)
+            for each in consequences(self.state, happened, self._new_session_id):
+                effects += step(self.state, each)
         return effects
 
     async def _one_by_one(self, batch: list[Input], cause: Exception) -> None:

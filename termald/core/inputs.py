@@ -664,7 +664,7 @@ class ThreadDecided(Input, frozen=True, kw_only=True):
 
 
 class ScanNews(Input, frozen=True, kw_only=True):
-    """A scan began, goes on, or ended; told to subscribers."""
+    """A scan began, goes on, brought sessions, or ended; told to subscribers."""
 
-    kind: Literal["started", "progress", "finished"]
+    kind: Literal["started", "progress", "imported", "finished"]
     fields_json: str

@@ -81,6 +81,10 @@ async def test_what_another_process_does_arrives_by_itself(daemon: Daemon) -> No
     assert done["state"] == "normal"
     created = [event for event in await daemon.events() if event["kind"] == "session/created"]
     assert [event["sessionId"] for event in created] == [found["id"]]
+    told = [event for event in await daemon.events() if event["kind"] == "discovery/imported"]
+    assert [(event["count"], event["home"], event["sessions"]) for event in told] == [
+        (1, str(daemon.home), [{"sessionId": found["id"], "threadId": thread}])
+    ]
     assert (await session_of(daemon, thread) or {})["threadId"] == thread
 
 

@@ -34,7 +34,7 @@ from termald.core.model import Session
 from termald.core.state import State
 from termald.core.step import step
 from termald.core.wanted import wanted
-from termald.intake import decisions
+from termald.intake import consequences
 
 HOST = Host(id="host", epoch=1)
 REFUSALS: dict[str, tuple[int, str]] = {
@@ -105,8 +105,8 @@ class Story:
         # As the writer does: what discovery sees is decided one thread at a time, on the state of now.
         effects = [] if isinstance(happened, ins.ThreadsSeen) else step(self.state, happened)
         if isinstance(happened, ins.ThreadsSeen | ins.ThreadStarted):
-            for verdict in decisions(self.state, happened, self.new_session):
-                effects += step(self.state, verdict)
+            for each in consequences(self.state, happened, self.new_session):
+                effects += step(self.state, each)
         return effects
 
     def new_session(self) -> SessionId:
