@@ -185,7 +185,9 @@ class ScanService:
         self._news("finished", {"homes": [report_fields(self._reports[home]) for home in homes]})
 
     async def _scan(self, home: Path) -> ScanReport:
-        progress = _Progress(home, self._tell_progress)
+        before = self._reports.get(home)
+        expected = before.told + before.unchanged if before is not None else 0
+        progress = _Progress(home, self._tell_progress, expected or None)
 
         async def emit(threads: tuple[KnownThread, ...]) -> None:
             seen = ThreadsSeen(at_ms=self._now_ms(), home=str(home), threads=threads, foreign=self._is_foreign(home))
@@ -328,8 +330,10 @@ class ScanService:
 class _Progress:
     """Counts what a scan has looked at, and tells it now and then."""
 
-    def __init__(self, home: Path, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, home: Path, tell: Callable[[dict[str, Any]], None], expected: int | None) -> None:
+        """`expected`: how many threads the last scan of the home found, as far as there was one."""
         self.told = 0
+        self._expected = expected
         self._home = home
         self._tell = tell
         self._seen = 0
@@ -339,4 +343,4 @@ class _Progress:
         self._seen += count
         if trio.current_time() - self._said_at >= PROGRESS_S:
             self._said_at = trio.current_time()
-            self._tell({"home": str(self._home), "seen": self._seen, "told": self.told})
+            self._tell({"home": str(self._home), "seen": self._seen, "told": self.told, "expected": self._expected})

@@ -7,6 +7,8 @@ from typing import Final
 
 import rich_click as click
 from click.exceptions import Exit as Exited
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from termald.cli.asking import Json, asking_command, daemon_of, not_there_yet, one_meant, rows_of
 from termald.cli.exits import Exit
@@ -16,7 +18,9 @@ from termald.cli.status import plain
 from termald.client.errors import Refused
 from termald.client.http import Client
 
-SCAN_DEADLINE_S: Final = 120.0
+SCAN_SILENCE_S: Final = 120.0
+"""How long a scan may get no further before it is no longer waited for. A whole one may take minutes: 100,000 threads
+take some 20 s, and more beside other work."""
 _LOOK_PAUSE_S: Final = 0.1
 
 
@@ -69,13 +73,32 @@ def discover(invocation: Invocation, no_wait: bool) -> None:
 
 
 def _scanned(invocation: Invocation, client: Client, before: Json) -> Json:
-    ends = time.monotonic() + SCAN_DEADLINE_S
-    while time.monotonic() < ends:
-        now = client.get("/api/discovery", Json)
-        if now["status"] != "scanning" and now["finishedAt"] != before["finishedAt"]:
-            return now
-        time.sleep(_LOOK_PAUSE_S)
-    return invocation.fail(Exit.FAILURE, "scan-unfinished", f"the scan did not end within {SCAN_DEADLINE_S:.0f} s")
+    """Wait for the end of the scan. On a terminal a bar shows how far it is."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("looking", total=None, told="")
+        last, ends = None, time.monotonic() + SCAN_SILENCE_S
+        while time.monotonic() < ends:
+            now = client.get("/api/discovery", Json)
+            if now["status"] != "scanning" and now["finishedAt"] != before["finishedAt"]:
+                return now
+            if now["report"] != last:
+                last, ends = now["report"], time.monotonic() + SCAN_SILENCE_S
+            home = _progress(now)
+            if home is not None:
+                seen, expected = home["seen"], home.get("expected")
+                told = f"{seen:,} threads, {home['told']:,} new or changed"
+                bar.update(task, description=home["home"], completed=seen, total=expected, told=told)
+            time.sleep(_LOOK_PAUSE_S)
+    return invocation.fail(Exit.FAILURE, "scan-unfinished", f"the scan got no further for {SCAN_SILENCE_S:.0f} s")
+
+
+def _progress(now: Json) -> Json | None:
+    """How far the scan is, once it has said so."""
+    report = now["report"] if now["status"] == "scanning" else None
+    home = report[0] if isinstance(report, list) and report else None
+    return home if isinstance(home, dict) and "seen" in home else None
 
 
 def _homes(report: object) -> Iterable[tuple[str, str]]:

@@ -231,14 +231,16 @@ class RuntimeEvent(Event, frozen=True, kw_only=True):
 class DiscoveryEvent(Event, frozen=True, kw_only=True):
     """`discovery/*`: a scan for threads that Codex has; `homes` is which, and at its end what was found in each.
 
-    `home` is the one that `progress` (`seen` threads were looked at, `told` of them were new or changed) and `imported`
-    (`count` threads became `sessions`, each with its `sessionId` and `threadId`) are about.
+    `home` is the one that `progress` (`seen` threads were looked at, of those that were `expected` by the last scan, if
+    there was one; `told` of them were new or changed) and `imported` (`count` threads became `sessions`, each with its
+    `sessionId` and `threadId`) are about.
     """
 
     homes: tuple[Any, ...] = ()
     home: str = ""
     seen: int = 0
     told: int = 0
+    expected: int | None = None
     count: int = 0
     sessions: tuple[Any, ...] = ()
 
