@@ -42,13 +42,18 @@ class People(Base):
         keyed: bool = False,
     ) -> None:
         self.sessions += 1
+        claimed = pick(self.threads, thread).id if thread is not None and self.threads else None
+        if claimed is not None and claimed in self.daemon.state.disposals:
+            # A claim ends what was still being done for nobody, an interrupt included; one who lets the thread go
+            # again without having attached knows nothing of the turn.
+            self.codex.not_interrupted.add(claimed)
         self.ask(
             ins.CreateSession(
                 ticket=self.daemon.ticket(),
                 at_ms=0,
                 session=SessionId(f"s{self.sessions}"),
                 settings=ins.SessionSettings(cwd="/work", on_resume_lost=lost, on_recovery=recovery),
-                thread=pick(self.threads, thread).id if thread is not None and self.threads else None,
+                thread=claimed,
                 prompt=self.new_prompt() if prompted else None,
                 idempotency=self.key() if keyed else None,
             )
