@@ -140,6 +140,9 @@ async def test_a_foreign_home_is_read_and_its_trouble_is_its_own(
         refused = await daemon.call("POST", f"/api/sessions/{found['id']}/prompts", {"input": "no"})
         assert (refused.status_code, refused.json()["type"]) == (409, "urn:termald:problem:foreign-home")
         assert str(foreign) in refused.json()["detail"]
+        for history in ("turns", "items"):
+            unread = await daemon.call("GET", f"/api/sessions/{found['id']}/{history}")
+            assert (unread.status_code, unread.json()["type"]) == (409, "urn:termald:problem:foreign-home")
 
         async def is_told() -> bool:
             discovery = await daemon.get("/api/discovery")
