@@ -235,7 +235,7 @@ class ScanService:
         return msgspec.structs.replace(listed, state_file=report.state_file, passed_over=report.passed_over)
 
     def _is_list_due(self, home: Path) -> bool:
-        due = self._list_at is not None and trio.current_time() >= self._list_at
+        due = self._list_at is not None and trio.current_time() >= max(self._list_at, self._rests_until)
         return due and not self._is_foreign(home) and self._listing is not None and self._listing.answers
 
     def _is_foreign(self, home: Path) -> bool:
