@@ -5,6 +5,9 @@ claims are let go before any is taken, so that a thread may pass from one sessio
 ignore set before sessions claim and enter it after sessions let go (I9).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import apsw
 
 from state.errors import StoreRefused, StoreStuck
@@ -30,10 +33,17 @@ from state.schema import transaction
 def apply(db: apsw.Connection, changes: Changes, sync: bool) -> None:
     """Write the whole batch or nothing of it. With `sync` it is on the disk on return, and all that was committed
     before with it; without, a power cut may take the newest batches, in order, but a killed process takes none."""
+    with committed(db, sync=sync):
+        _put(db, changes)
+
+
+@contextmanager
+def committed(db: apsw.Connection, *, sync: bool) -> Iterator[None]:
+    """Commit what the block wrote, as `apply` does."""
     db.pragma("synchronous", "FULL" if sync else "NORMAL")
     try:
         with transaction(db, "IMMEDIATE"):
-            _put(db, changes)
+            yield
     except apsw.IOError as error:
         # Where a page could not be written, the log lacks the batch's last one, which is what makes a commit of it.
         if getattr(error, "extendedresult", None) != apsw.SQLITE_IOERR_WRITE:  # the stub does not know the attribute

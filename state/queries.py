@@ -28,6 +28,7 @@ from state.records import (
 )
 from state.rows import EVENTS, IGNORED, ITEMS, PROMPTS, REQUESTS, SESSIONS, THREADS, TURNS, Table
 from state.schema import transaction
+from state.upkeep import oldest_kept
 from state.views import (
     EmptySession,
     EventPage,
@@ -275,8 +276,6 @@ def read_events(
 
 
 def read_event_bounds(db: apsw.Connection) -> tuple[Seq, Seq]:
-    """Read both ends of the log."""
-    ((oldest, newest),) = db.execute(
-        "SELECT coalesce((SELECT min(seq) FROM events), 1), coalesce((SELECT max(seq) FROM events), 0)"
-    )
-    return oldest, newest
+    """Read both ends of the log. What complete items have swallowed of its beginning is not missing from it."""
+    with transaction(db, "DEFERRED"):
+        return oldest_kept(db), read_last_seq(db)

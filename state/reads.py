@@ -24,6 +24,7 @@ from state.records import (
     TurnId,
     TurnRecord,
 )
+from state.upkeep import read_excess
 from state.views import (
     EmptySession,
     EventPage,
@@ -152,6 +153,10 @@ class Reads:
     ) -> EventPage:
         """Return events behind `after`, in order."""
         return await self._read(queries.read_events, after, limit, session, kinds)
+
+    async def excess(self, events_max: int) -> int:
+        """Count the events beyond so many."""
+        return await self._read(read_excess, events_max)
 
     async def event_bounds(self) -> tuple[Seq, Seq]:
         """Return the oldest and the newest event's number; (1, 0) before the first."""

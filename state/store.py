@@ -23,6 +23,7 @@ from state.lock import StateLock, hold_state
 from state.reads import Reads
 from state.records import BootImage, Changes, Host, Loaded, RuntimeRecord, Wanted
 from state.schema import migrate, released_steps, transaction, tune_reader, tune_writer, use_wal, version_of_ours
+from state.upkeep import Folded, cut, fold
 from state.worker import Worker, open_worker
 
 P = ParamSpec("P")
@@ -81,6 +82,15 @@ class Store(Reads):
         """Write the process's record, synced, before the process is used. As `commit`."""
         await self._write(apply_runtime, record)
 
+    async def fold(self, before_ms: int) -> Folded:
+        """Take out of the log deltas of items that were complete before then and say the same; one small step, not
+        synced. As `commit`."""
+        return await self._write(fold, before_ms)
+
+    async def cut(self, events: int) -> int:
+        """Cut off so many of the oldest events, never the newest, and return how many; one step. As `commit`."""
+        return await self._write(cut, events)
+
     async def check_writes(self) -> None:
         """Return if the disk takes what is committed now. It is asked with a write that changes nothing, where the last
         write was longer ago than `LOOK_S`. May be cut. Errors: `StoreError`, as a commit would raise it."""
@@ -111,13 +121,13 @@ class Store(Reads):
             self._trouble, self._looked_at = trouble, trio.current_time()
 
     async def _write(
-        self, call: Callable[Concatenate[apsw.Connection, P], None], /, *args: P.args, **kwargs: P.kwargs
-    ) -> None:
+        self, call: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         if self._stuck:
             raise StoreStuck(_UNKNOWN)
         with trio.move_on_after(self._stuck_s, shield=True):
             try:
-                await self._writer.run(call, *args, **kwargs)
+                done = await self._writer.run(call, *args, **kwargs)
             except StoreStuck:
                 self._stuck = True
                 raise
@@ -125,7 +135,7 @@ class Store(Reads):
                 self._note(error)
                 raise
             self._note(None)
-            return
+            return done
         self._stuck = True
         raise StoreStuck(f"a write did not return within {self._stuck_s:g} s; its outcome is unknown")
 

@@ -48,6 +48,7 @@ from termald.outside import Outside
 from termald.scanning import ScanService
 from termald.settings import Settings
 from termald.timers import Timers
+from termald.upkeep import Upkeep
 from termald.writer import Frame, Writer
 
 log = structlog.get_logger()
@@ -249,6 +250,7 @@ class Daemon:
             if self._settings.discovery.enabled:
                 self.scan_now()
                 nursery.start_soon(self._scanner.watch)
+            nursery.start_soon(self._upkeep().run)
             info = self._announce(listeners)
             ready(info)
             await self._stopping.wait()
@@ -257,6 +259,16 @@ class Daemon:
             await served.wait()
             nursery.cancel_scope.cancel()
         remove_daemon_file(self._settings.runtime.dir, os.getpid())
+
+    def _upkeep(self) -> Upkeep:
+        limits = self._settings.state
+        return Upkeep(
+            self._store,
+            lambda: self._hub.last,
+            self._outside.now_ms,
+            events_max=limits.events_max,
+            fold_after_ms=limits.fold_after_ms,
+        )
 
     async def begin(self, nursery: trio.Nursery) -> None:
         """Start everything behind the doors; return when what an earlier daemon left is settled, or up for adoption."""

@@ -267,3 +267,28 @@ class DiscoveryLimits(msgspec.Struct, frozen=True, kw_only=True):
             high=3_600_000,
         ),
     ] = 1_000
+
+
+class StateLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of the event log is kept. Sessions, turns and items are kept whole in any case."""
+
+    events_max: Annotated[
+        int,
+        bound(
+            "Events kept; beyond that the oldest are cut off, and a reader whose cursor is older gets a `reset`. A "
+            "million take some 400 MB.",
+            unit="events",
+            low=1_000,
+            high=1_000_000_000,
+        ),
+    ] = 1_000_000
+    fold_after_ms: Annotated[
+        int,
+        bound(
+            "How long the deltas of a complete item are kept for readers that come back. After that the item stands "
+            "for them.",
+            unit="ms",
+            low=0,
+            high=31_536_000_000,
+        ),
+    ] = 3_600_000

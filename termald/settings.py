@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, get_type_hints
 import msgspec
 from msgspec import NODEFAULT, Meta, structs
 
-from termald.limits import CodexLimits, DiscoveryLimits, ServerLimits, SessionLimits
+from termald.limits import CodexLimits, DiscoveryLimits, ServerLimits, SessionLimits, StateLimits
 
 SOCKET_NAME: Final = "termald.sock"
 PORT_MAX: Final = 65_535
@@ -125,7 +125,7 @@ class SessionSettings(SessionLimits, frozen=True, kw_only=True):
     """What one session may ask for."""
 
 
-class StateSettings(msgspec.Struct, frozen=True, kw_only=True):
+class StateSettings(StateLimits, frozen=True, kw_only=True):
     """What must survive."""
 
     dir: Annotated[

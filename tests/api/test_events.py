@@ -22,7 +22,7 @@ from termald.api.app import build_api
 from termald.api.settings import ApiSettings
 from termald.client.sse import ServerEvent
 from termald.engine import Engine
-from termald.hub import EventLog, Hub
+from termald.hub import EventLog, Frame, Hub
 from termald.limits import ServerLimits
 
 TOKEN_HEADER = ((b"authorization", BEARER["Authorization"].encode()),)
@@ -123,6 +123,21 @@ async def test_a_cursor_that_cannot_be_replayed_is_told_where_to_begin(
         assert snapshot["lastEventId"] == 1
         await sessions_made(client, tmp_path, "b")
         assert ids(await reader.next(1)) == [2]
+
+
+async def test_a_cursor_from_before_the_log_was_cut_off_gets_one_reset(
+    api: Served, client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    await sessions_made(client, tmp_path, "a", "b", "c")
+    await api.daemon.store.cut(2)
+    hub = Hub(api.daemon.store, last=Seq(3))  # as after a start: what is kept in memory would still serve it
+    for after, kinds in ((1, ["reset", "synced"]), (2, ["session/created", "synced"])):
+        with hub.subscribe(after=Seq(after)) as reader:
+            frames = list[Frame]()
+            while not frames or frames[-1].event != "synced":
+                frames += await reader.next_batch()
+        assert [frame.event for frame in frames] == kinds
+        assert frames[0].id == 3
 
 
 async def test_a_snapshot_and_the_events_behind_it_leave_nothing_out(

@@ -11,6 +11,15 @@ from guards.of_clients import OF_CLIENTS
 from guards.of_endings import OF_ENDINGS
 from guards.of_sessions import OF_SESSIONS
 from guards.of_the_ground import OF_THE_GROUND
+from guards.of_the_log import OF_THE_LOG
 from guards.of_turns import OF_TURNS
 
-GUARDS: Final[tuple[Guard, ...]] = (*OF_SESSIONS, *OF_ENDINGS, *OF_TURNS, *OF_BROWSERS, *OF_CLIENTS, *OF_THE_GROUND)
+GUARDS: Final[tuple[Guard, ...]] = (
+    *OF_SESSIONS,
+    *OF_ENDINGS,
+    *OF_TURNS,
+    *OF_BROWSERS,
+    *OF_CLIENTS,
+    *OF_THE_GROUND,
+    *OF_THE_LOG,
+)

@@ -183,3 +183,26 @@ async def test_a_database_locked_at_the_start_is_named_and_opened_later(
             other.execute("rollback")
         with trio.fail_after(30):
             await daemon.start()
+
+
+@pytest.mark.real
+async def test_what_is_complete_stands_for_its_deltas(daemon: Daemon) -> None:
+    """Of a turn of the real Codex: its reasoning, its text, and a command's output."""
+    script = "@reasoning I think about it.\n@deltas 50\n@shell printf 'one\\ntwo\\n'\n@say All done."
+    await daemon.create("s", runtimeMode="full-access", prompt={"input": script})
+    await daemon.wait_done("s")
+    before = await daemon.events()
+    items = await daemon.get("/api/sessions/s/items")
+    assert sum(event["kind"] == "item/delta" for event in before) > 50
+    await daemon.end()
+    daemon.environment["TERMALD_STATE_FOLD_AFTER_MS"] = "0"
+    await daemon.start()
+
+    async def folded() -> bool:
+        return all(event["kind"] != "item/delta" for event in await daemon.events())
+
+    await daemon.until(folded, "the deltas to be folded")
+    after = await daemon.events()
+    whole = [event for event in before if event["kind"] != "item/delta"]
+    assert after[: len(whole)] == whole
+    assert await daemon.get("/api/sessions/s/items") == items

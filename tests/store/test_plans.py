@@ -9,13 +9,14 @@ from typing import Any
 
 import apsw
 import pytest
-from store.builders import EVERYTHING, memory_database, session, wanted
+from store.builders import EVERYTHING, item, memory_database, session, wanted
 
 from state import queries
 from state.apply import apply
 from state.load import read_boot, read_wanted
-from state.records import ItemId, PromptId, RequestId, Seq, SessionId, ThreadId, TurnId
-from state.rows import SESSIONS
+from state.records import EventRecord, ItemId, PromptId, RequestId, Seq, SessionId, ThreadId, TurnId
+from state.rows import EVENTS, ITEMS, SESSIONS
+from state.upkeep import cut, fold
 from state.views import ItemCursor, PromptCursor, RequestCursor, SessionCursor, SessionFilter, ThreadCursor, TurnCursor
 
 S, T, AT = SessionId("s"), TurnId("t"), Seq(1)
@@ -26,6 +27,21 @@ AFTER_REQUEST = RequestCursor(1, RequestId("q"))
 AFTER_THREAD = ThreadCursor(ThreadId("T"))
 
 Ask = Callable[[apsw.Connection], Any]
+
+
+def _fold_something(db: apsw.Connection) -> None:
+    SESSIONS.put(db, [session("s")])
+    ITEMS.put(db, [item("i", "s", 1)])
+    EVENTS.append(db, [told("item/completed", 1), told("notice", 2)])
+    fold(db, 1)
+
+
+def told(kind: str, seq: int) -> EventRecord:
+    return EventRecord(
+        seq=Seq(seq), at_ms=0, kind=kind, session_id=S, turn_id=TurnId("t1"), item_id=ItemId("i"), data_json=b"{}"
+    )
+
+
 ASKED: dict[str, Ask] = {
     "boot": read_boot,
     "load": lambda db: read_wanted(db, wanted("s", threads=["T"])),
@@ -54,6 +70,8 @@ ASKED: dict[str, Ask] = {
     "events": lambda db: queries.read_events(db, AT, 9, None, None),
     "events of a session": lambda db: queries.read_events(db, AT, 9, S, None),
     "both ends of the log": queries.read_event_bounds,
+    "fold": _fold_something,
+    "cut": lambda db: cut(db, 1),
 }
 # In order, along an index that holds nothing but what is looked for; or a table that has one row.
 ALLOWED = re.compile(
