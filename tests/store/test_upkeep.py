@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from store.builders import event, item, session, store_with
 
@@ -154,6 +154,7 @@ async def test_the_oldest_are_cut_off_and_the_newest_never(tmp_path: Path) -> No
         assert await store.event_bounds() == (10, 11)
 
 
+@settings(max_examples=30, deadline=None)  # each opens a store: a busy machine takes its time over that
 @given(
     said=st.lists(st.tuples(st.sampled_from("abc"), st.text("xyz", min_size=1, max_size=3)), max_size=20),
     complete=st.frozensets(st.sampled_from("abc")),
