@@ -71,14 +71,16 @@ class Problem(Record, frozen=True, kw_only=True):
 
 class RequestPolicy(Record, frozen=True, kw_only=True):
     """Who decides about each kind of request: whoever is asked, or this. A question and an elicitation can only be
-    answered by somebody, hence not be accepted. `deadline_ms`: how long one may wait before it is declined; None takes
-    the daemon's."""
+    answered by somebody, hence not be accepted. `allow_commands`: beginnings of commands, word by word, that are
+    accepted whatever is said of the others. `deadline_ms`: how long one may wait before it is declined; None takes the
+    daemon's."""
 
     command: Choice = "ask"
     file_change: Choice = "ask"
     permissions: Choice = "ask"
     user_input: Literal["ask", "decline"] = "ask"
     elicitation: Literal["ask", "decline"] = "ask"
+    allow_commands: tuple[tuple[str, ...], ...] = ()
     deadline_ms: int | None = None
 
 

@@ -171,19 +171,23 @@ class ResumeFrom(Body, frozen=True, kw_only=True):
 
 
 Choice = Literal["ask", "decline", "accept"]
+CommandStart = Annotated[list[Annotated[str, Meta(min_length=1, max_length=1_000)]], Meta(min_length=1, max_length=32)]
 DEADLINE_MS_MAX: Final = 2_592_000_000
+ALLOWED_MAX: Final = 100
 
 
 class RequestPolicy(Body, frozen=True, kw_only=True):
     """Who decides about what Codex asks: `ask` whoever is there (the default), or decline or accept each. `accept` is
     one command, one change, or the permissions asked for, for this turn. What nobody decides in `deadlineMs` is
-    declined."""
+    declined. `allowCommands` accepts the commands that begin with one of these word by word, whatever `command` says of
+    the others: `["git", "status"]` is `git status -s` and not `git status; rm x`."""
 
     command: Choice | None = None
     file_change: Choice | None = None
     permissions: Choice | None = None
     user_input: Literal["ask", "decline"] | None = None
     elicitation: Literal["ask", "decline"] | None = None
+    allow_commands: Annotated[list[CommandStart], Meta(max_length=ALLOWED_MAX)] | None = None
     deadline_ms: Annotated[int, Meta(ge=1_000, le=DEADLINE_MS_MAX)] | None = None
 
 
@@ -197,6 +201,7 @@ def policy(body: RequestPolicy | None) -> records.RequestPolicy | None:
         permissions=body.permissions or "ask",
         user_input=body.user_input or "ask",
         elicitation=body.elicitation or "ask",
+        allow_commands=tuple(tuple(words) for words in body.allow_commands or ()),
         deadline_ms=body.deadline_ms,
     )
 

@@ -1,5 +1,6 @@
 """What counts as an answer to which kind of request. Pure checks: a refusal leaves the request open (REQ-06)."""
 
+import shlex
 from typing import Any, Final
 
 import msgspec
@@ -33,6 +34,11 @@ _POLICIES: Final = {
     "userInput": "user_input",
     "elicitation": "elicitation",
 }
+
+
+_SHELL_WORDS: Final = 3
+_SHELL_FLAGS: Final = frozenset({"-c", "-lc"})
+"""`/bin/bash -c SCRIPT`: how Codex shows a command that it runs."""
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +83,8 @@ def by_policy(request: RequestRecord, policy: RequestPolicy | None) -> Checked |
     """Return what the session's policy answers, or None where somebody is to be asked. What it accepts is what was
     asked for and no more: one command, one change, these permissions for this turn."""
     choice = "ask" if policy is None else getattr(policy, _POLICIES[request.kind])
+    if policy is not None and request.kind == "command" and _is_allowed(request, policy.allow_commands):
+        choice = "accept"
     if choice == "ask":
         return None
     if choice == "decline":
@@ -86,6 +94,24 @@ def by_policy(request: RequestRecord, policy: RequestPolicy | None) -> Checked |
         result = {"permissions": asked if isinstance(asked, dict) else {}, "scope": "turn"}
         return Checked(form="result", answer_json=msgspec.json.encode(result).decode())
     return Checked(form="decision", answer_json='"accept"') if '"accept"' in request.decisions else None
+
+
+def _is_allowed(request: RequestRecord, allowed: tuple[tuple[str, ...], ...]) -> bool:
+    """Whether it is one plain command that begins with one of these.
+
+    Codex reads the words of a script that has nothing but plain commands in it, and names those of the *first* one
+    (measured: `echo hi; rm x` is asked for with `echo hi`). So its reading has to be that of the whole script as well.
+    """
+    params = msgspec.json.decode(request.params_json)
+    words, command = params.get("proposedExecpolicyAmendment"), params.get("command")
+    if not allowed or not isinstance(words, list) or not isinstance(command, str):
+        return False
+    try:
+        run = shlex.split(command)
+        whole = shlex.split(run[-1]) if len(run) == _SHELL_WORDS and run[1] in _SHELL_FLAGS else run
+    except (ValueError, IndexError):  # an open quote, or nothing at all: no plain command
+        return False
+    return whole == words and any(words[: len(start)] == list(start) for start in allowed)
 
 
 def _decision(request: RequestRecord, value: Any) -> str | None:

@@ -91,6 +91,7 @@ async def test_all_that_can_be_chosen_is_kept(client: httpx.AsyncClient, tmp_pat
             "permissions": "ask",
             "userInput": "decline",
             "elicitation": "ask",
+            "allowCommands": [["git", "status"], ["ls"]],
             "deadlineMs": 5_000,
         },
     }
@@ -309,7 +310,8 @@ async def test_settings_are_changed_and_taken_back(client: httpx.AsyncClient, tm
 
 async def test_a_policy_is_chosen_whole_and_taken_back(client: httpx.AsyncClient, tmp_path: Path) -> None:
     made = await create(client, tmp_path, id="a", requestPolicy={"command": "decline", "userInput": None})
-    asks = {"command": "ask", "fileChange": "ask", "permissions": "ask", "userInput": "ask", "elicitation": "ask"}
+    kinds = ("command", "fileChange", "permissions", "userInput", "elicitation")
+    asks: dict[str, Any] = {**dict.fromkeys(kinds, "ask"), "allowCommands": []}
     assert made["requestPolicy"] == {**asks, "command": "decline", "deadlineMs": None}
     changed = await client.patch("/api/sessions/a", json={"requestPolicy": {"deadlineMs": 1_000}})
     assert changed.json()["requestPolicy"] == {**asks, "deadlineMs": 1_000}
@@ -318,7 +320,15 @@ async def test_a_policy_is_chosen_whole_and_taken_back(client: httpx.AsyncClient
 
 
 @pytest.mark.parametrize(
-    "policy", [{"userInput": "accept"}, {"command": "maybe"}, {"commands": "ask"}, {"deadlineMs": 999}, "accept"]
+    "policy",
+    [
+        {"userInput": "accept"},
+        {"command": "maybe"},
+        {"commands": "ask"},
+        {"deadlineMs": 999},
+        {"allowCommands": [[]]},
+        "accept",
+    ],
 )
 async def test_a_policy_that_makes_no_sense_is_refused(client: httpx.AsyncClient, tmp_path: Path, policy: Any) -> None:
     await create(client, tmp_path, id="a")

@@ -1,7 +1,9 @@
 """Codex asks, and is answered once."""
 
+import shlex
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from support.story import Story
@@ -292,6 +294,37 @@ def choose(story: Story, **policy: Any) -> None:
 
 ASKED = '{"permissions":{"network":{"enabled":true}},"reason":"r"}'
 GRANTED = '{"permissions":{"network":{"enabled":true}},"scope":"turn"}'
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "allowed"),
+    [
+        ("git status", ["git", "status"], True),
+        ("git status -s 'a b'", ["git", "status", "-s", "a b"], True),
+        ("git status; rm x", ["git", "status"], False),
+        ("git status && rm x", ["git", "status"], False),
+        ("git status | tee x", ["git", "status"], False),
+        ("git status\nrm x", ["git", "status"], False),
+        ("git status > x", ["/bin/bash", "-c", "git status > x"], False),
+        ("git stash", ["git", "stash"], False),
+        ("git", ["git"], False),
+        ("git status", None, False),
+        ("git 'status", ["git", "status"], False),
+    ],
+)
+@pytest.mark.parametrize("others", ["ask", "decline"])
+def test_a_rule_accepts_one_plain_command_and_nothing_besides(
+    story: Story, script: str, words: list[str] | None, *, allowed: bool, others: str
+) -> None:
+    """What Codex proposes are the words of the first command of several (measured)."""
+    choose(story, command=others, allow_commands=(("git", "status"), ("ls",)))
+    shown = f"/bin/bash -c {shlex.quote(script)}"
+    params = {"command": shown, "proposedExecpolicyAmendment": words}
+    arrives_of_kind(story, "command", msgspec.json.encode(params).decode())
+    (card,) = cards(story)
+    record = story.store.requests[card]
+    expected = ("policy", '"accept"') if allowed else (None, None) if others == "ask" else ("policy", '"decline"')
+    assert (record.decided_by, record.answer_json) == expected
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,19 @@ async def test_a_policy_answers_at_once_and_says_so(daemon: Daemon) -> None:
     assert '"enabled":true' in str(daemon.model.calls[-1].tool_outputs)
 
 
+async def test_a_rule_accepts_the_command_that_it_names_and_no_other(daemon: Daemon) -> None:
+    """`core.answers._is_allowed`: of several commands Codex proposes the words of the first."""
+    policy = {"command": "decline", "allowCommands": [["touch", "made"]]}
+    await daemon.create("s", requestPolicy=policy, approvalPolicy="untrusted")
+    for number, command in enumerate(("touch made", "touch made; touch more", "touch other", "touch made > most"), 1):
+        await daemon.prompt("s", f"@shell {command}\n@say done")
+        assert (await daemon.wait_done("s", number))[-1]["state"] == "normal"
+    assert {path.name for path in (daemon.folder / "work").iterdir()} & {"made", "more", "other", "most"} == {"made"}
+    shown = [card["params"]["proposedExecpolicyAmendment"] for card in await cards(daemon, "s")]
+    assert shown[:2] == [["touch", "made"], ["touch", "made"]]
+    assert [card["answer"]["decision"] for card in await cards(daemon, "s")] == ["accept", *["decline"] * 3]
+
+
 async def test_what_nobody_decides_in_time_is_declined_and_the_turn_goes_on(daemon: Daemon) -> None:
     await daemon.create("s", prompt={"input": "@shell touch made\n@say done"}, requestPolicy={"deadlineMs": 1000})
     (done,) = await daemon.wait_done("s")

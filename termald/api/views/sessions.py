@@ -66,6 +66,7 @@ class RequestPolicy(View, frozen=True, kw_only=True):
     permissions: Choice
     user_input: Choice
     elicitation: Choice
+    allow_commands: tuple[tuple[str, ...], ...]
     deadline_ms: int | None
 
 
