@@ -155,8 +155,8 @@ def _percentiles(late: list[float], wanted: int) -> dict[str, float]:
 
 async def fan_out(given: Given) -> Row:
     """Many clients, most of them idle, one of them not reading."""
-    idle, live, words = given.pick((5, 3, 20), (1_000, 100, 200))
-    text = f"@pace 10ms\n@say {' '.join([STAMP] * words)}"
+    idle, live, words = given.pick((5, 3, 20), (1_000, 100, 100))
+    text = f"@pace {given.pick(10, 50)}ms\n@say {' '.join([STAMP] * words)}"
     found: list[Figure] = []
     verdicts = []
     options = {"SERVER_CONNECTIONS_MAX": "4096", "SERVER_STREAMS_MAX": "4096"}
