@@ -176,7 +176,7 @@ def detach(work: Work, session: Session, reason: str) -> None:
     if ending is not None:
         session = setup.no_longer_for_the_account(session)
     waiting = session.waiting
-    session = work.put(replace(session, waiting=(), tools=None, reattach=False, looks=0))
+    session = work.put(replace(session, waiting=(), tools=None, reattach=False, looks=0, misses=0))
     work.disarm("ending", session.id)
     work.disarm("prompt", session.id)
     log.session(work, session, status, reason=reason)

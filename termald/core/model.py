@@ -186,6 +186,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     """The link was lost and the process lives: the claimed thread is resumed before anything else."""
     looks: int = 0
     """How often an unconfirmed prompt was looked for."""
+    misses: int = 0
+    """How many of them were answered and did not find it. A look without an answer proves nothing."""
     tools: CallId | None = None
     """Ending: the call that ends the tool processes."""
     waiting: tuple[Ticket, ...] = ()

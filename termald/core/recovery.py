@@ -55,9 +55,9 @@ from termald.core.work import Work
 LOOKS_MAX: Final = 6
 """Looks at a living process for a prompt that it does not show, before the session is held: two seconds, doubling, is
 about two minutes."""
-LOOKS_SURE: Final = 2
-"""Looks, with a pause before each but the first, after which an idle thread does not have what it does not show. The
-answer to a first turn was seen to precede its record by up to 25 ms; the pauses are seconds."""
+LOOKS_SURE: Final = 3
+"""Answered looks, with a pause before each but the first, after which an idle thread does not have what it does not
+show. The answer to a first turn was seen to precede its record by up to 25 ms; the pauses are seconds."""
 
 
 # --- links and processes ---
@@ -205,7 +205,7 @@ def settle(work: Work, session: Session, cause: str) -> None:
     session = setup.lift(session, "turn-unconfirmed")  # of a process that is gone it can be known
     shown = session.record.last_error if standstill.stands(session) else why
     session = with_record(session, attachment=None, status="detached", waiting_on=None, last_error=shown)
-    session = work.put(replace(session, reading=None, tools=None, reattach=False, looks=0))
+    session = work.put(replace(session, reading=None, tools=None, reattach=False, looks=0, misses=0))
     work.disarm("prompt", session.id)
     log.session(work, session, "detached", reason=why.message)
     work.move_on(session.id)
@@ -216,7 +216,7 @@ def settle(work: Work, session: Session, cause: str) -> None:
 
 def after_bind(work: Work, session: Session, opened: ThreadOpened) -> None:
     """A thread was bound: what is uncertain about it is read before its queue goes on."""
-    session = work.put(replace(session, reattach=False, looks=0))
+    session = work.put(replace(session, reattach=False, looks=0, misses=0))
     unknown = session.turn is not None or opened.status == "active" or head_uncertain(work, session)
     if unknown:
         read_turns(work, session)
@@ -416,10 +416,11 @@ def _found(work: Work, session: Session, prompt: PromptId, seen: SeenTurn) -> Se
             prompts.mark_recorded(work, session, prompt, seen.turn)
         return session
     if outgoing is not None and outgoing.prompt == prompt:
-        session = work.put(replace(session, outgoing=None, looks=0))
+        session = work.put(replace(session, outgoing=None, looks=0, misses=0))
     elif prompt in session.queue and work.prompt(prompt).delivery != "queued":
         session = setup.lift(session, *setup.AWAIT_A_WORD)
-        session = work.put(replace(session, queue=tuple(other for other in session.queue if other != prompt), looks=0))
+        queue = tuple(other for other in session.queue if other != prompt)
+        session = work.put(replace(session, queue=queue, looks=0, misses=0))
     else:
         if prompt in work.state.prompts and session.turn is not None and prompt in session.turn.prompts:
             prompts.mark_recorded(work, session, prompt, seen.turn)
@@ -519,13 +520,14 @@ def _absent(work: Work, session: Session, *, certain: bool) -> None:
         return
     if session.turn is not None:
         # What runs may be what the prompt was written into, and have it yet: its record is read when it has ended.
-        work.put(replace(session, looks=0))
+        work.put(replace(session, looks=0, misses=0))
         return
     # Of a process that lives one look is no proof: a turn that was accepted is for some milliseconds neither active nor
     # on record (BOOT-06), and what was written to a lost connection may still be read.
-    looked = session.looks >= LOOKS_SURE
+    session = work.put(replace(session, misses=session.misses + 1))
     uncertain = prompts.uncertain(work, session)
-    if certain or looked or link is None or all(prompt.sent_to != link.runtime_id for prompt in uncertain):
+    sure = certain or session.misses >= LOOKS_SURE
+    if sure or link is None or all(prompt.sent_to != link.runtime_id for prompt in uncertain):
         if setup.absent(work, session):
             work.move_on(session.id)
     else:

@@ -328,7 +328,7 @@ def absent(work: Work, session: Session) -> bool:
         return False
     for prompt in uncertain:
         prompts.requeue(work, prompt.id)
-    work.put(replace(session, looks=0))
+    work.put(replace(session, looks=0, misses=0))
     return True
 
 

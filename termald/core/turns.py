@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from state.records import Delivery, PromptId, Tokens, TurnId, TurnRecord, TurnState
-from termald.core import blocks, disposal, failures, interrupts, log, looks, prompts, requests, standstill
+from termald.core import blocks, disposal, failures, interrupts, log, looks, prompts, requests, setup, standstill
 from termald.core.calls import Failure, close_call, entomb, open_call
 from termald.core.effects import StartTurn
 from termald.core.inputs import (
@@ -81,7 +81,12 @@ def accepted(work: Work, call: Call, reply: TurnAccepted) -> None:
         return
     outgoing = session.outgoing
     if outgoing is None or outgoing.call != call.id:
-        return  # tied already, by our id in a user item
+        if call.prompt not in session.queue or work.prompt(call.prompt).delivery == "queued":
+            return  # tied already, by our id in a user item; or sent again since
+        # Answered after all, when its session had given the answer up and was looking for the prompt.
+        session = setup.lift(session, *setup.AWAIT_A_WORD)
+        session = replace(session, queue=tuple(other for other in session.queue if other != call.prompt))
+        outgoing = Outgoing(prompt=call.prompt, call=call.id)
     prompts.mark_acked(work, session, outgoing.prompt, reply.turn)
     tie(work, session, outgoing, reply.turn)
 
@@ -89,7 +94,7 @@ def accepted(work: Work, call: Call, reply: TurnAccepted) -> None:
 def tie(work: Work, session: Session, outgoing: Outgoing, turn: TurnId) -> None:
     """The outgoing prompt belongs to this turn, which may run, have ended before we heard of it, or be somebody else's
     that we steered."""
-    session = work.put(replace(session, outgoing=None, looks=0))
+    session = work.put(replace(session, outgoing=None, looks=0, misses=0))
     work.disarm("prompt", session.id)
     if turn in session.ended:
         if session.last_done is not None and session.last_done.id == turn and turn != outgoing.after:
@@ -143,7 +148,7 @@ def refused(work: Work, call: Call, failure: Failure) -> None:
     if not failure.definite:
         # Codex may have it or not; sending it again would run it twice. It is looked for (TURN-04, TURN-05).
         log.notice(work, session, "turn-unconfirmed", failure.why.message, promptId=outgoing.prompt)
-        looks.at_prompt(work, replace(session, looks=0), outgoing.prompt)
+        looks.at_prompt(work, replace(session, looks=0, misses=0), outgoing.prompt)
         return
     _not_executed(work, session, outgoing, failure)
 

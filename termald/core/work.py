@@ -49,7 +49,7 @@ class Work:
         if old is not session.record:
             if old is not None and old.attachment != session.record.attachment:
                 # Reads and looks bear the stamp that they were asked under: nobody takes their answers any more.
-                session = replace(session, reading=None, looks=0)
+                session = replace(session, reading=None, looks=0, misses=0)
             if touch:
                 session = replace(session, record=replace(session.record, updated_at_ms=self.at_ms))
             held = old.thread_id if old is not None and old.killed_at_ms is None else None

@@ -550,3 +550,43 @@ def test_i7_a_turn_whose_end_was_told_before_the_read_that_shows_it_running_is_l
     story.fire("turn", "s")
     story.turns_read(story.seen("t2", "interrupted"))
     assert (story.session().status, story.session().active_turn_id) == ("ready", None)
+
+
+def frozen(story: Story) -> None:
+    """Codex takes nothing in, for so long that nobody waits for an answer any more."""
+    story.unanswered(story.last(fx.StartTurn))
+    for _ in range(LOOKS_MAX):
+        story.fire("prompt", "s")
+        story.unanswered(story.last(fx.ReadTurns))
+    why = story.session().last_error
+    assert why is not None
+    assert why.slug == "turn-unconfirmed"
+    story.do(ins.RetrySession(ticket=story.ticket(), at_ms=story.tick(), session=SessionId("s")))
+    for _ in range(2):
+        story.unanswered(story.last(fx.ReadTurns))
+        story.fire("prompt", "s")
+
+
+def test_i5_looks_that_nobody_answered_prove_nothing(story: Story) -> None:
+    """It goes on, and reads what was written in between: the prompt first, then the looks, of which the last is
+    answered before the prompt is on record. It was written again, and ran twice."""
+    frozen(story)
+    story.turns_read()
+    assert story.stored("p1").attempts == 1
+    story.fire("prompt", "s")
+    story.turns_read(story.seen("t1", "inProgress", "p1"))
+    assert (story.session().active_turn_id, story.stored("p1").attempts) == ("t1", 1)
+
+
+def test_turn_03_an_answer_that_comes_after_all_ties_a_prompt_that_was_taken_back(story: Story) -> None:
+    start = story.last(fx.StartTurn)
+    frozen(story)
+    story.accepted("t1", start)
+    assert (story.session().active_turn_id, story.stored("p1").delivery) == ("t1", "acked")
+    story.turns_read()  # asked before, and answered before the turn is on record
+    story.turn_started("t1")
+    story.user_item("t1", "p1")
+    story.item("t1", "a")
+    story.completed("t1")
+    assert story.deliveries() == {"p1": "done"}
+    assert story.stored("p1").attempts == 1
