@@ -334,6 +334,9 @@ async def served(place: Path, base_url: str, settings: Mapping[str, str] | None 
     """Run `termald serve`; `settings` are its variables without their prefix."""
     home = place / "home"
     write_codex_home(home, base_url)
+    if (settings or {}).get("CODEX_SHELL_SNAPSHOT") == "true":  # the home says no as well
+        config = home / "config.toml"
+        config.write_text(config.read_text().replace("shell_snapshot = false", "shell_snapshot = true"))
     run = place / "run"
     environment = {
         **os.environ,
