@@ -63,11 +63,36 @@ simulate: $(READY)  ## the whole daemon from seeds, over a scripted Codex; SEEDS
 	SEEDS=$(SEEDS) DOOR=http $(BIN)/python -m pytest tests/sim/test_seeds.py
 	SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/sim/test_every_step.py tests/sim/test_every_checkpoint.py
 
+.PHONY: guards
+guards: $(READY)  ## take each guard out, one at a time: its test must fail; WORDS="I6 REQ" for some
+	$(BIN)/python tests/guards/run.py $(WORDS)
+
+# A mutation tester and what it pulls in (a parser, a terminal interface) are nobody else's need: a place of their own.
+MUTANTS_BIN := .venv-mutants/bin
+.venv-mutants/.ready: requirements/mutants.txt pyproject.toml
+	$(PYTHON) -m venv .venv-mutants
+	$(MUTANTS_BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/mutants.txt
+	$(MUTANTS_BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+MUTANTS ?= termald.core.*
+.PHONY: mutants
+mutants: .venv-mutants/.ready  ## change the core's decisions one at a time; MUTANTS='termald.core.queue* termald.core.work*'
+	nice -n 15 $(MUTANTS_BIN)/mutmut run --max-children 1 $(foreach one,$(MUTANTS),'$(one)')
+	$(MUTANTS_BIN)/python tools/mutants.py
+
+.PHONY: coverage
+coverage: .venv-mutants/.ready  ## lines and branches of the core that its own tests pass through
+	$(MUTANTS_BIN)/python -m coverage run -m pytest -q tests/core --ignore=tests/core/test_model.py
+	$(MUTANTS_BIN)/python -m coverage report
+
 .PHONY: protocol
 protocol: $(READY)  ## generate Codex's message types from the installed binary
 	$(BIN)/python -m tools.generate_protocol
 
 .PHONY: lock
-lock:  ## renew requirements/dev.txt (needs uv)
+lock:  ## renew the locks in requirements (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  --extra codex --group dev requirements/build.in pyproject.toml -o requirements/dev.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  -c requirements/dev.txt --group dev --group mutants requirements/build.in pyproject.toml -o requirements/mutants.txt

@@ -61,9 +61,6 @@ def answered(work: Work, call: Call, failure: Failure | None) -> None:
     active = session.turn
     if failure is None:
         session = work.put(replace(session, turn=replace(active, interrupt="acked")))
-    elif failure.refusal == "no_active_turn" and not active.seen_active:
-        work.put(replace(session, turn=replace(active, interrupt="wanted")))
-        return
     else:
         active = replace(active, interrupt="unconfirmed", runs_instead=failure.active_turn)
         session = work.put(replace(session, turn=active))

@@ -129,7 +129,9 @@ class Work:
         self.state.promised = True
 
     def answer(self, ticket: Ticket, answer: Answer) -> None:
-        """Answer a caller."""
+        """Answer a caller. What it is told is a promise, whoever decides it: on the disk before it is heard (I10)."""
+        if not isinstance(answer, Refused):
+            self.promise()
         self.do(Respond(ticket=ticket, answer=answer))
 
     def refuse(self, ticket: Ticket, slug: str, message: str) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from support.story import Story
 
-from state.records import TurnId
+from state.records import ThreadId, Tokens, TurnId
 from termald.core import effects as fx
 from termald.core import inputs as ins
 
@@ -94,6 +94,95 @@ def test_stop_08_what_still_runs_after_an_unconfirmed_interrupt_is_interrupted_a
     story.fire("turn", "s")
     story.turns_read(story.seen("t1", "inProgress", "p1"))
     assert story.count(fx.Interrupt) == 2
+
+
+def test_stop_08_control_an_interrupt_that_was_taken_is_waited_for_and_not_repeated(story: Story) -> None:
+    story.interrupt()
+    story.done(story.last(fx.Interrupt))
+    for _ in range(2):
+        story.fire("turn", "s")
+        story.turns_read(story.seen("t1", "inProgress", "p1"))
+    assert story.count(fx.Interrupt) == 1
+    story.fire("turn", "s")
+    story.turns_read(story.seen("t1", "interrupted", "p1"))
+    assert [event["state"] for event in story.events("turn/done")] == ["cancelled"]
+
+
+def test_stop_07_the_answer_to_an_interrupt_of_a_turn_that_ended_leaves_the_next_one_alone(story: Story) -> None:
+    """Taken for the next turn's, it would call an interrupt unconfirmed that nobody asked for, and stop its queue."""
+    story.prompt("p2")
+    story.interrupt()
+    old = story.last(fx.Interrupt)
+    story.completed("t1", "interrupted")
+    story.accepted("t2")
+    story.turn_started("t2")
+    before = story.live()
+    story.refuse(old, "other")
+    assert story.live() == before
+    assert story.events("notice") == []
+    story.interrupt()
+    story.refuse(story.last(fx.Interrupt), "other")  # control: its own
+    assert story.live() != before
+    assert len(story.events("notice")) == 1
+
+
+@pytest.mark.parametrize("crash", ["before it is sent", "after it was sent", "after its turn was written again"])
+def test_boot_02_an_interrupt_outlives_the_daemon_until_its_turn_has_ended(crash: str) -> None:
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    story.accepted("t1")
+    if crash == "before it is sent":
+        story.interrupt()
+        assert story.count(fx.Interrupt) == 0
+    else:
+        story.turn_started("t1")
+        story.user_item("t1", "p1")
+        story.interrupt()
+        if crash == "after its turn was written again":
+            tokens = Tokens(input=3, output=1, cache_read=0, cache_write=0, total=4)
+            thread, turn = ThreadId("T"), TurnId("t1")
+            story.do(
+                ins.TurnUsage(at_ms=story.tick(), link=story.link, thread=thread, turn=turn, last=tokens, total=tokens)
+            )
+    written = story.count(fx.Interrupt)
+    story.reboot("R1")
+    story.up(connection=2, adopted=True)
+    story.opened(story.last(fx.OpenKnown), status="active", turns=(story.seen("t1", "inProgress", "p1"),))
+    story.turns_read(story.seen("t1", "inProgress", "p1"))
+    assert story.count(fx.Interrupt) == written + 1
+    op = story.last(fx.Interrupt).op
+    assert isinstance(op, fx.Interrupt)
+    assert (op.thread, op.turn, op.attachment) == (ThreadId("T"), TurnId("t1"), story.attachment())
+
+
+@pytest.mark.parametrize("runs", [True, False])
+@pytest.mark.parametrize("end", ["stop", "close", "kill"])
+def test_i10_what_is_to_end_is_on_the_disk_before_codex_hears_of_it(story: Story, end: str, *, runs: bool) -> None:
+    """A power cut after the frame would leave a session that nobody ends, in a turn that was cut short for nothing."""
+    if not runs:
+        story.item("t1", "a")
+        story.completed("t1")
+    told = len(story.sent)
+    {"stop": story.stop, "close": story.close, "kill": story.kill}[end]()
+    assert len(story.sent) > told
+    changes, synced = story.store.commits[-1]
+    assert synced
+    assert changes.sessions or changes.turns
+
+
+def test_i9_a_thread_that_is_let_go_is_on_the_disk_as_ignored(story: Story) -> None:
+    """Lost in a power cut, it would be a stranger's to the next scan, and imported."""
+    story.create("other")
+    story.prompt("q1", "other")
+    late = story.last(fx.OpenFresh)
+    story.kill("other")
+    story.opened(late, "T9")
+    changes, synced = story.store.commits[-1]
+    assert [entry.thread_id for entry in changes.ignored] == ["T9"]
+    assert synced
 
 
 def test_stop_12_interrupt_and_answer_on_a_dead_session_start_no_process(story: Story) -> None:

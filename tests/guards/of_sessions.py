@@ -184,6 +184,30 @@ OF_SESSIONS: Final = (
         "elif session.setup is not None and session.setup.thread is None:",
         f"{SETUP}::test_setup_28_what_comes_before_the_resume_is_answered_is_kept_in_order",
     ),
+    Guard(
+        "a call that nobody waits for any more leaves a tombstone",
+        "I2 SETUP-11",
+        CORE + "calls.py",
+        "work.state.calls.put(call.id, replace(call, tombstone=True, written=False))",
+        "work.state.calls.drop(call.id)",
+        f"{SETUP}::test_setup_11_a_late_reply_of_the_same_attachment_is_adopted",
+    ),
+    Guard(
+        "a thread that comes too late is let go, not dropped",
+        "I2 SETUP-05",
+        CORE + "setup.py",
+        "disposal.late_thread(work, call, reply.thread)",
+        "pass",
+        f"{CATALOGUE}endings.py::test_i9_a_thread_that_is_let_go_is_on_the_disk_as_ignored",
+    ),
+    Guard(
+        "a fork is an intent first",
+        "I2 SETUP-27",
+        CORE + "operations.py",
+        '    work.promise()\n    operation = Operation(\n        kind="fork",',
+        '    operation = Operation(\n        kind="fork",',
+        "tests/core/test_operations.py::test_setup_27_a_fork_is_an_intent_first_and_a_session_of_its_own_then",
+    ),
     # --- prompts and turns ---
     Guard(
         "one turn at a time",

@@ -99,7 +99,17 @@ class Story:
             self.state.undo()
             raise
         self.state.keep()
+        self._check_promises(decided)
         return decided
+
+    def _check_promises(self, decided: Sequence[fx.Effect]) -> None:
+        """What somebody was told, and what Codex is asked to mint, must outlive a power cut (I10, I2)."""
+        changes, synced = self.store.commits[-1]
+        intents = {intent.tag for intent in changes.intents}
+        for effect in decided:
+            told = isinstance(effect, fx.Respond) and not isinstance(effect.answer, fx.Refused)
+            mints = isinstance(effect, fx.Send) and isinstance(effect.op, fx.OpenFresh) and effect.op.tag in intents
+            assert synced or not changes or not (told or mints), f"not synced before {effect}"
 
     def _decide(self, happened: ins.Input) -> list[fx.Effect]:
         # As the writer does: what discovery sees is decided one thread at a time, on the state of now.
