@@ -1,6 +1,7 @@
 """STOP, where it is one order more than its room's tests tell."""
 
 import pytest
+from msgspec.structs import replace
 from support.story import Story
 
 from state.records import ThreadId, Tokens, TurnId
@@ -48,6 +49,7 @@ def test_stop_06_crossed_by_an_end_that_is_told_late(story: Story) -> None:
     story.refuse(story.last(fx.Interrupt), "no_active_turn")
     story.completed("t1")
     assert [event["state"] for event in story.events("turn/done")] == ["normal"]
+    assert story.events("notice") == []
     assert story.session().last_error is None
     assert story.session().thread_id == "T"
 
@@ -124,6 +126,26 @@ def test_stop_07_the_answer_to_an_interrupt_of_a_turn_that_ended_leaves_the_next
     story.refuse(story.last(fx.Interrupt), "other")  # control: its own
     assert story.live() != before
     assert len(story.events("notice")) == 1
+
+
+def test_i4_a_look_at_a_turn_that_has_ended_reads_nothing_of_the_next(story: Story) -> None:
+    story.interrupt()
+    story.done(story.last(fx.Interrupt))
+    timer = story.timers["turn", "s"]
+    story.prompt("p2")
+    story.completed("t1", "interrupted")
+    before = story.live()
+    story.do(replace(timer, at_ms=story.tick()))
+    assert story.count(fx.ReadTurns) == 0
+    assert story.live() == before
+    story.accepted("t2")
+    story.do(replace(timer, at_ms=story.tick()))
+    assert story.count(fx.ReadTurns) == 0
+    story.turn_started("t2")
+    story.interrupt()
+    story.done(story.last(fx.Interrupt))
+    story.fire("turn", "s")  # control: its own
+    assert story.count(fx.ReadTurns) == 1
 
 
 @pytest.mark.parametrize("crash", ["before it is sent", "after it was sent", "after its turn was written again"])

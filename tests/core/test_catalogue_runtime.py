@@ -243,6 +243,24 @@ def test_wire_11_refusals_in_bursts_are_sent_again_and_what_was_not_answered_is_
     assert [written.count(sent.call) for sent in (first, second, third)] == [2, 2, 1]
 
 
+def test_wire_11_one_that_is_sent_again_goes_behind_those_that_wait_for_a_place() -> None:
+    """It would take their place in the window for ever: nothing but its own answer lets a call out of the queue."""
+    story = Story(Limits(calls_max=1))
+    story.up()
+    for name in "abc":
+        story.create(name)
+        story.prompt(f"p{name}", name)
+    first = story.last(fx.OpenFresh)
+    story.refuse(first, "overloaded")
+    second = story.last(fx.OpenFresh)
+    story.fire("retry", str(first.call))
+    story.unanswered(second)
+    third = story.last(fx.OpenFresh)
+    story.unanswered(third)
+    assert len({first.call, second.call, third.call}) == 3
+    assert [sent.call for sent in story.sent] == [first.call, second.call, third.call, first.call]
+
+
 def test_wire_15_what_several_batches_decided_leaves_in_the_order_decided() -> None:
     """The window is full: what waits for a place keeps its turn, whoever asked for it."""
     story = Story(Limits(calls_max=1))

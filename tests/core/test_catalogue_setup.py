@@ -199,6 +199,16 @@ def test_setup_23_a_thread_that_was_started_here_and_is_loaded_takes_its_turn_at
     assert ran(story) == ["p2"]
 
 
+def test_i3_what_is_bound_is_on_the_disk_also_where_no_turn_follows(story: Story) -> None:
+    """Lost in a power cut, the thread would be nobody's, and the session would mint a second one."""
+    story.prompt("p1")
+    story.interrupt()
+    story.opened()
+    changes, synced = story.store.commits[-1]
+    assert [session.thread_id for session in changes.sessions] == ["T"]
+    assert synced
+
+
 def test_setup_25_a_key_is_compared_before_anything_is_done(story: Story) -> None:
     key = ins.Idempotency(key="k", fingerprint="f")
     settings = ins.SessionSettings(cwd="/work")

@@ -242,6 +242,7 @@ def test_stop_13_an_open_request_is_declined_when_its_session_is_killed(story: S
     assert (answer.rpc_id_json, answer.answer_json) == ("5", '"decline"')
     (record,) = story.store.requests.values()
     assert (record.status, record.answer_json, record.decided_by) == ("expired", '"decline"', "kill")
+    assert record.answer_form == "decision"
 
 
 def test_stop_14_a_second_kill_a_ghost_and_a_discovered_session(story: Story) -> None:

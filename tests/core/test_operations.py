@@ -152,6 +152,8 @@ def test_setup_27_a_fork_is_an_intent_first_and_a_session_of_its_own_then(story:
     assert synced
     assert changes.intents[0].kind == "fork"
     story.opened(story.last(fx.ForkThread), "TF")
+    intent = story.store.intents[changes.intents[0].tag]
+    assert (intent.state, intent.thread_id) == ("claimed", "TF")
     new = story.session("f")
     assert (new.origin, new.thread_id, new.parent_id, new.status) == ("forked", "TF", "s", "detached")
     answer = story.answers[ticket]
@@ -174,6 +176,14 @@ def test_setup_27_a_forks_thread_that_somebody_claims_before_the_answer_is_their
     story.prompt("p2")
     story.run_turn("t2", "p2")  # the slot is free
     assert story.deliveries()["p2"] == "done"
+
+
+def test_setup_27_what_was_asked_of_the_parent_meanwhile_runs_once_it_is_forked(story: Story) -> None:
+    fork(story)
+    story.prompt("p2")
+    assert "p2" not in ran(story)
+    story.opened(story.last(fx.ForkThread), "TF")
+    assert ran(story)[-1] == "p2"
 
 
 def test_setup_27_a_repeated_fork_is_the_same_fork(story: Story) -> None:

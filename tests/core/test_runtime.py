@@ -47,6 +47,21 @@ def test_runtime_01_an_exit_settles_each_attached_session_once_and_no_other(stor
     assert len([event for event in story.events("session/detached") if event["sessionId"] == "s"]) == 1
 
 
+def test_runtime_01_after_an_exit_nothing_leads_to_the_thread_and_nobody_attaches_unasked(story: Story) -> None:
+    """Attaching is lazy: a hundred sessions that only stood there would otherwise all be opened at once."""
+    running(story)
+    story.item("t1", "a")
+    story.completed("t1")
+    story.exited()
+    assert list(story.state.routes) == []
+    written = len(story.sent)
+    story.up("R2")
+    assert len(story.sent) == written
+    assert story.session().status == "detached"
+    story.prompt("p2")  # control
+    assert story.count(fx.OpenKnown) == 1
+
+
 def test_runtime_04_what_an_old_link_still_says_touches_nothing(story: Story) -> None:
     running(story)
     old = story.link

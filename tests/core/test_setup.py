@@ -135,6 +135,7 @@ def test_setup_08_a_missing_folder_costs_its_prompt_and_frees_the_slot(story: St
     story.do(ins.CallUnwritten(at_ms=story.tick(), call=start.call, slug="cwd-missing", message="/work is gone"))
     assert story.stored("p").delivery == "not_delivered"
     assert story.why("p").slug == "cwd-missing"
+    assert (story.session().status, story.session().attachment) == ("error", None)
     story.prompt("q")
     assert story.count(fx.OpenFresh) == 2
     story.opened()
@@ -150,7 +151,7 @@ def test_setup_09_a_definite_refusal_ends_all_parked_prompts_in_order(story: Sto
     story.refuse(story.last(fx.OpenFresh), "other")
     assert story.deliveries() == {"p": "not_delivered", "q": "not_delivered"}
     assert [event["promptId"] for event in story.events("prompt/notDelivered")] == ["p", "q"]
-    assert story.session().status == "error"
+    assert (story.session().status, story.session().attachment) == ("error", None)
     assert story.session("x") == innocent
     story.prompt("r")
     assert story.count(fx.OpenFresh) == 2
@@ -298,6 +299,7 @@ def test_setup_21_a_thread_with_history_that_is_gone_is_a_visible_loss() -> None
     story.refuse(story.last(fx.OpenKnown), "no_rollout")
     story.prompt("q")
     assert story.session().resume_lost
+    assert (story.session().status, story.session().attachment) == ("error", None)
     assert story.session().thread_id == "T0"
     assert story.deliveries() == {"p": "queued", "q": "queued"}
     assert (story.count(fx.OpenFresh), story.count(fx.OpenKnown)) == (0, 1)

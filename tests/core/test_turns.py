@@ -322,6 +322,14 @@ def test_event_03_04_05_what_another_turn_says_is_late_and_changes_nothing(story
     assert [event["delta"] for event in story.events("item/delta")] == ["live"]
 
 
+def test_event_09_each_attempt_that_failed_has_the_next_number(story: Story) -> None:
+    story.accepted("t1")
+    story.turn_started("t1")
+    for _ in range(3):
+        story.do(_errored(story, "t1", LOST, will_retry=True))
+    assert [event["attempt"] for event in story.events("retrying")] == [2, 3, 4]
+
+
 def test_event_06_a_late_item_is_stored_with_its_own_turn(story: Story) -> None:
     story.accepted("t1")
     story.turn_started("t1")

@@ -201,6 +201,22 @@ OF_SESSIONS: Final = (
         f"{CATALOGUE}endings.py::test_i9_a_thread_that_is_let_go_is_on_the_disk_as_ignored",
     ),
     Guard(
+        "a bound thread is synced",
+        "I3 I10",
+        CORE + "setup.py",
+        '    work.promise()\n    log.session(work, session, "ready", how=',
+        '    log.session(work, session, "ready", how=',
+        f"{CATALOGUE}setup.py::test_i3_what_is_bound_is_on_the_disk_also_where_no_turn_follows",
+    ),
+    Guard(
+        "that a prompt was sent is synced before it is written",
+        "I5 I10",
+        CORE + "prompts.py",
+        'log.prompt(work, session, prompt, "sent")\n    work.promise()',
+        'log.prompt(work, session, prompt, "sent")',
+        f"{SETUP}::test_setup_01_fifty_prompts_during_one_setup_make_one_thread_and_run_in_order",
+    ),
+    Guard(
         "a fork is an intent first",
         "I2 SETUP-27",
         CORE + "operations.py",

@@ -103,13 +103,22 @@ class Story:
         return decided
 
     def _check_promises(self, decided: Sequence[fx.Effect]) -> None:
-        """What somebody was told, and what Codex is asked to mint, must outlive a power cut (I10, I2)."""
+        """What somebody was told, and what Codex is asked to mint, must outlive a power cut (I10, I2); so must
+        that a prompt was sent, or it would be sent twice (I5)."""
         changes, synced = self.store.commits[-1]
         intents = {intent.tag for intent in changes.intents}
+        prompts = {prompt.id for prompt in changes.prompts}
         for effect in decided:
-            told = isinstance(effect, fx.Respond) and not isinstance(effect.answer, fx.Refused)
-            mints = isinstance(effect, fx.Send) and isinstance(effect.op, fx.OpenFresh) and effect.op.tag in intents
-            assert synced or not changes or not (told or mints), f"not synced before {effect}"
+            match effect:
+                case fx.Respond():
+                    told = not isinstance(effect.answer, fx.Refused)
+                case fx.Send(op=fx.OpenFresh() as op):
+                    told = op.tag in intents
+                case fx.Send(op=fx.StartTurn() | fx.SteerTurn() as op):
+                    told = op.prompt.id in prompts
+                case _:
+                    continue
+            assert synced or not changes or not told, f"not synced before {effect}"
 
     def _decide(self, happened: ins.Input) -> list[fx.Effect]:
         # As the writer does: what discovery sees is decided one thread at a time, on the state of now.
