@@ -131,7 +131,9 @@ def test_runtime_07_uncertain_prompts_are_read_first_then_the_queue_goes_in_orde
     story.accepted("t1")
     story.exited()
     assert story.deliveries() == {"p1": "acked", "p2": "queued"}
+    generation = story.session().generation
     story.up("R2")
+    assert (story.attachment().runtime_id, story.attachment().generation) == ("R2", generation + 1)
     assert story.count(fx.ReadTurns) == 0  # of a thread that is not loaded a read may lack what a resume brings back
     story.opened(story.last(fx.OpenKnown))
     assert story.count(fx.StartTurn) == 1
