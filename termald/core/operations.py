@@ -171,14 +171,16 @@ def done(work: Work, call: Call, reply: TurnAccepted | None) -> None:
         return
     operation = session.operation
     work.answer(operation.ticket, SessionAnswer(session=session.record))
-    if operation.kind in TURNS:
+    if operation.kind in TURNS and session.turn is None:
         session = work.put(replace(session, operation=replace(operation, awaits_turn=True)))
-        if reply is not None and session.turn is None and reply.turn not in session.ended:
+        if reply is not None and reply.turn not in session.ended:
             turns.begin(work, session, reply.turn)
-        elif session.turn is None:
+        else:
             timer = OperationDeadline(at_ms=0, session=session.id, call=call.id)
             work.arm(("operation", session.id), timer, work.state.limits.ack_ms)
     else:
+        # A turn that runs has begun since: it is what was asked for, told before the answer, or what that cuts short.
+        # Either keeps the queue back.
         session = work.put(replace(session, operation=None))
         if operation.kind == "archive" and work.bound(session):
             turns.unbind(work, session)  # Codex unloads what it archives

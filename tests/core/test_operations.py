@@ -146,6 +146,18 @@ def test_an_archived_thread_is_unloaded_and_its_session_detached(story: Story) -
     assert story.session().thread_id == "T"
 
 
+def test_setup_26_a_compaction_that_is_told_before_its_answer_frees_the_slot_with_its_end(story: Story) -> None:
+    """Found by the model: the slot waited for a turn that had begun, and the prompts behind it for ever."""
+    ticket = operate(story, "compact")
+    story.prompt("p2")
+    story.turn_started("tc")
+    story.done(story.last(fx.ManageThread))
+    assert isinstance(story.answers[ticket], fx.SessionAnswer)
+    assert ran(story) == ["p1"]
+    story.completed("tc")
+    assert ran(story) == ["p1", "p2"]
+
+
 def test_setup_27_a_fork_is_an_intent_first_and_a_session_of_its_own_then(story: Story) -> None:
     ticket = fork(story)
     changes, synced = story.store.commits[-1]
