@@ -120,6 +120,7 @@ def _one_session(daemon: Daemon, session: Session) -> None:
     lined_up = session.id in state.setups_waiting.value
     if record.status == "connecting":
         under_way = bool(session.setup or session.reading or session.turn or session.looks or lined_up)
+        under_way = under_way or state.shutting_down.value  # nothing is begun any more; the next start settles it
         assert under_way or unknown, f"I7: {session.id} is connecting and nothing is under way"
     if record.status == "running":
         # What was sent before the link was lost may run; it is looked for once its thread is resumed, in its turn.
