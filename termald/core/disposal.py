@@ -104,7 +104,7 @@ def turn_known(work: Work, thread: ThreadId, turn: TurnId) -> None:
 
 
 def turn_settled(work: Work, call: Call) -> None:
-    """The `turn/start` that the disposal waited for began no turn."""
+    """The `turn/start` that the disposal waited for began no other turn."""
     disposal = work.state.disposals.get(call.thread) if call.thread is not None else None
     if disposal is not None and disposal.waits_for_turn == call.id:
         work.state.disposals.put(disposal.record.thread_id, replace(disposal, waits_for_turn=None))
@@ -239,6 +239,7 @@ def stray_turn(work: Work, call: Call, turn: TurnId) -> None:
     disposal = work.state.disposals.get(call.thread)
     if disposal is not None and not disposal.record.done:
         turn_known(work, call.thread, turn)
+        turn_settled(work, call)  # also where its turn was known already
     else:
         end_turn(work, call.thread, turn)
 

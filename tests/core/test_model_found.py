@@ -590,3 +590,15 @@ def test_turn_03_an_answer_that_comes_after_all_ties_a_prompt_that_was_taken_bac
     story.completed("t1")
     assert story.deliveries() == {"p1": "done"}
     assert story.stored("p1").attempts == 1
+
+
+def test_stop_15_a_kill_whose_turn_is_known_before_its_answer_goes_on_with_the_answer(story: Story) -> None:
+    """The disposal waited for the answer to know which turn to end; that it was known already ended no waiting."""
+    start = story.last(fx.StartTurn)
+    story.turn_started("t1")
+    story.kill()
+    assert story.count(fx.DisposeThread) == 0
+    story.accepted("t1", start)
+    asked = story.last(fx.DisposeThread).op
+    assert isinstance(asked, fx.DisposeThread)
+    assert (asked.what, asked.turn) == ("interrupt", "t1")
