@@ -363,9 +363,9 @@ def read_failed(work: Work, call: Call, failure: Failure) -> None:
         session = _end_unrecorded(work, session)
     if unknown:
         _absent(work, session, certain=False)
-        _rest(work, work.state.sessions[session.id])
     else:
         _wait_or_hold(work, session)
+    _rest(work, work.state.sessions[session.id])
 
 
 def _apply(work: Work, session: Session, seen: SeenTurn) -> Session:

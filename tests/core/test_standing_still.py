@@ -3,7 +3,7 @@
 import pytest
 from support.story import Story
 
-from state.records import SessionId, ThreadId
+from state.records import SessionId, ThreadId, TurnId
 from termald.core import effects as fx
 from termald.core import inputs as ins
 from termald.core.limits import Limits
@@ -200,3 +200,27 @@ def test_stop_10_a_prompt_that_joins_a_turn_which_a_stop_gave_up_has_the_end_tha
     assert story.count(fx.StartTurn) == 2
     assert story.session().status == "ready"
     assert story.kinds().count("turn/started") == 1
+
+
+@pytest.mark.parametrize("failure", ["other", None])
+def test_what_waited_for_a_read_goes_on_when_the_read_fails(failure: str | None) -> None:
+    """Found by the model: a compaction waited for a read that was refused, and its caller for ever."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    story.run_turn("t1", "p1")
+    story.turn_started("t2")  # of another front-end
+    story.do(
+        ins.SettleTurn(at_ms=story.tick(), session=SessionId("s"), attachment=story.attachment(), turn=TurnId("t2"))
+    )
+    read = story.last(fx.ReadTurns)
+    story.completed("t2", status="interrupted")
+    story.ask(lambda t, at: ins.OperateSession(ticket=t, at_ms=at, session=SessionId("s"), kind="compact"))
+    assert story.count(fx.ManageThread) == 0
+    if failure is None:
+        story.unanswered(read)
+    else:
+        story.refuse(read, failure)
+    assert story.count(fx.ManageThread) == 1
