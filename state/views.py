@@ -120,8 +120,8 @@ class EmptySession(Record, frozen=True, kw_only=True):
 class EventPage(Record, frozen=True, kw_only=True):
     """A stretch of the log. Go on with `after=through`; the log's end is reached once `through` no longer grows.
 
-    With a filter a page may hold fewer events than were asked for, even none, and not be the last: a read looks at a
-    bounded number of them.
+    A page may hold fewer events than were asked for and not be the last, since it is bounded in bytes; with a filter it
+    may hold none, since a read looks at a bounded number of them.
     """
 
     events: tuple[EventRecord, ...]

@@ -31,6 +31,9 @@ by the store."""
 BATCH_EVENTS: Final = 256
 """Events handed over at once. Writing what is ready in one go matters more than anything else here; 256 deltas are
 about 64 KiB."""
+STORE_EVENTS: Final = 1_024
+"""Events read from the store at once. Each read costs two visits to another thread, whatever it brings; the store ends
+a page of long lines earlier."""
 
 ResetReason = Literal["malformed", "future", "too-old"]
 
@@ -243,7 +246,7 @@ class Subscription:
         hub = self._hub
         published = hub.last  # committed before the read begins, so the read sees all of it
         hub._store_reads += 1
-        page = await hub._log.events(self._position, BATCH_EVENTS, session=self._session, kinds=self._kinds)
+        page = await hub._log.events(self._position, STORE_EVENTS, session=self._session, kinds=self._kinds)
         oldest, _ = await hub._log.event_bounds()
         if self._position < oldest - 1:
             return [self._reset("too-old")]

@@ -64,4 +64,12 @@ OF_THE_LOG: Final = (
         "first",
         f"{TESTS}::test_a_log_that_begins_with_a_hole_is_whole",
     ),
+    Guard(
+        "a page is bounded in bytes",
+        "I11 paging",
+        "state/queries.py",
+        " or size >= EVENTS_BYTES_MAX",
+        "",
+        "tests/store/test_log.py::test_a_page_of_long_lines_is_bounded_in_bytes_and_the_replay_exact",
+    ),
 )

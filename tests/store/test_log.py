@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from store.builders import event, store_with
 
-from state.queries import EVENTS_SCANNED_MAX
+from state.queries import EVENTS_BYTES_MAX, EVENTS_SCANNED_MAX
 from state.records import Changes, Seq
 from state.store import Store
 from state.views import EventPage
@@ -66,3 +67,14 @@ async def test_a_rare_kind_in_a_long_log_is_found_in_bounded_steps(tmp_path: Pat
         page = await store.events(Seq(0), 10, kinds=frozenset({"turn/done"}))
         assert page == EventPage(events=(), through=Seq(EVENTS_SCANNED_MAX))
         assert await replay(store, 0, 10, kinds=frozenset({"turn/done"})) == [rare]
+
+
+async def test_a_page_of_long_lines_is_bounded_in_bytes_and_the_replay_exact(tmp_path: Path) -> None:
+    """A page lies in memory whole, once for each reader that is behind."""
+    line = b'"' + b"x" * (EVENTS_BYTES_MAX // 3) + b'"'
+    events = tuple(msgspec.structs.replace(event(seq), data_json=line) for seq in range(1, 9))
+    async with store_with(tmp_path, Changes(events=events)) as store:
+        page = await store.events(Seq(0), 100)
+        seqs = await replay(store, 0, 100)
+    assert (len(page.events), page.through) == (3, 3)
+    assert seqs == list(range(1, 9))
