@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from state.records import CodexAttachment, IntentRecord, IntentState, Problem, ThreadId, Tokens
 from state.tags import mint_tag
-from termald.core import disposal, log, looks, prompts
+from termald.core import disposal, log, looks, prompts, requests
 from termald.core.calls import Failure, close_call, entomb, open_call
 from termald.core.effects import OpenFresh, OpenKnown
 from termald.core.inputs import EndingDeadline, ThreadOpened
@@ -225,7 +225,7 @@ def failed(work: Work, call: Call, failure: Failure) -> None:
         return  # a setup of old: the slot is not its to free (SETUP-10)
     session = close_setup(work, replace(session, reattach=False))
     if isinstance(call.op, OpenKnown):
-        work.state.routes.drop(call.op.thread)
+        session = _unrouted(work, session, call.op.thread, failure)
     if session.operation is not None:
         work.refuse_with(session.operation.ticket, failure.why)
         session = work.put(replace(session, operation=None))
@@ -243,6 +243,14 @@ def failed(work: Work, call: Call, failure: Failure) -> None:
         if unsettled:
             # What still runs, or may, is in Codex whether the thread can be resumed or not: its end is read.
             looks.at_what_is_uncertain(work, work.state.sessions[session.id])
+
+
+def _unrouted(work: Work, session: Session, thread: ThreadId, failure: Failure) -> Session:
+    """Nothing of the thread is the session's from here on."""
+    work.state.routes.drop(thread)
+    if failure.how != "refused" or session.turn is not None:
+        return session  # Codex asks again where it is resumed after all; what a followed turn asked ends with it
+    return requests.expire_all(work, session, failure.why.message)
 
 
 def hold(work: Work, session: Session, why: Problem) -> None:

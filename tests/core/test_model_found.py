@@ -602,3 +602,17 @@ def test_stop_15_a_kill_whose_turn_is_known_before_its_answer_goes_on_with_the_a
     asked = story.last(fx.DisposeThread).op
     assert isinstance(asked, fx.DisposeThread)
     assert (asked.what, asked.turn) == ("interrupt", "t1")
+
+
+def test_i6_a_card_that_came_while_its_thread_was_being_resumed_closes_when_that_is_refused() -> None:
+    """It bore an attachment that came to nothing: nobody could answer it, and nothing closed it."""
+    story = Story()
+    story.up()
+    story.create(thread="T")
+    story.prompt("p1")
+    resume = story.last(fx.OpenKnown)
+    story.request("7")
+    assert [event["kind"] for event in story.events("request/opened")] == ["request/opened"]
+    story.refuse(resume, "no_rollout")
+    assert [record.status for record in story.store.requests.values()] == ["expired"]
+    assert story.session().waiting_on is None
