@@ -79,6 +79,21 @@ def test_event_11_12_a_childs_turn_is_heard_at_its_parent_and_moves_nothing_ther
     assert (done["turnId"], done["usage"]["totalTokens"]) == ("t1", 0)
 
 
+def test_event_11_what_a_child_says_stands_under_its_own_turn_and_item(story: Story) -> None:
+    spawn(story, CHILD)
+    whole_turn_of_the_child(story)
+    told = [event for event in story.events("item/started", "item/delta", "item/completed") if event["turnId"] == "c1"]
+    assert [(event["kind"], event["threadId"], event["itemId"]) for event in told] == [
+        ("item/started", CHILD, "i"),
+        ("item/delta", CHILD, "i"),
+        ("item/completed", CHILD, "i"),
+    ]
+    assert [event["item"]["id"] for event in (told[0], told[2])] == ["i", "i"]
+    assert told[1]["channel"] == "text"
+    (usage,) = story.events("usage")
+    assert (usage["turnId"], usage["threadId"]) == ("c1", CHILD)
+
+
 def test_req_12_a_childs_request_is_a_card_at_the_parent_and_its_answer_has_its_id(story: Story) -> None:
     spawn(story, CHILD)
     story.request("7", turn="c1", thread=CHILD)

@@ -327,6 +327,15 @@ def test_a_rule_accepts_one_plain_command_and_nothing_besides(
     assert (record.decided_by, record.answer_json) == expected
 
 
+@pytest.mark.parametrize("command", ["git status -s", "git status", "git status -s -b x"])
+def test_a_rule_knows_a_command_that_no_shell_runs(story: Story, command: str) -> None:
+    choose(story, allow_commands=(("git", "status"),))
+    params = {"command": command, "proposedExecpolicyAmendment": command.split()}
+    arrives_of_kind(story, "command", msgspec.json.encode(params).decode())
+    (card,) = cards(story)
+    assert story.store.requests[card].answer_json == '"accept"'
+
+
 @pytest.mark.parametrize(
     ("kind", "choice", "form", "answer"),
     [
