@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from state.records import KnownThread, SessionRecord
-from termald.core import disposal, log
+from termald.core import disposal, log, turns
 from termald.core.inputs import ThreadDecided, ThreadGone, ThreadNotice, ThreadRenamed, ThreadUnarchived
 from termald.core.model import Session, with_record
 from termald.core.refusals import problem
@@ -71,6 +71,9 @@ def _seen(work: Work, thread: KnownThread) -> None:
 
 
 def _deleted(work: Work, session: Session) -> None:
+    if session.turn is not None:
+        # Followed by its record alone, for the thread could not be resumed; and there is no record any more (I7).
+        session = turns.finish(work, session, "cancelled", message="Codex deleted the thread", reconciled=True)
     # One of which nothing was ever recorded loses nothing: its next prompt starts anew by itself (SETUP-20).
     if session.record.history and not session.record.resume_lost:
         lost = problem("resume-lost", "the thread was deleted in Codex")

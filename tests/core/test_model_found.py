@@ -616,3 +616,17 @@ def test_i6_a_card_that_came_while_its_thread_was_being_resumed_closes_when_that
     story.refuse(resume, "no_rollout")
     assert [record.status for record in story.store.requests.values()] == ["expired"]
     assert story.session().waiting_on is None
+
+
+def test_i12_a_turn_that_is_followed_by_its_record_ends_with_its_thread(story: Story) -> None:
+    """The resume after a reconnect was not answered, then the thread was deleted: nobody held the thread, and the turn
+    never ended."""
+    running(story)
+    story.user_item("t1", "p1")
+    story.lost()
+    story.up(connection=2, adopted=True)
+    story.unanswered(story.last(fx.OpenKnown))
+    story.do(ins.ThreadGone(at_ms=story.tick(), link=story.link, thread=ThreadId("T"), how="deleted"))
+    assert [(event["turnId"], event["state"]) for event in story.events("turn/done")] == [("t1", "cancelled")]
+    assert story.deliveries() == {"p1": "cancelled"}
+    assert (story.session().resume_lost, story.session().active_turn_id) == (True, None)
