@@ -153,7 +153,7 @@ def take_back(work: Work, command: TakeBackPrompt) -> None:
     if prompt is None or prompt.id not in session.queue or prompt.delivery != "queued":
         work.refuse(command.ticket, "prompt-sent", f"prompt {command.prompt!r} was sent or has ended")
         return
-    session = work.put(replace(session, queue=tuple(other for other in session.queue if other != prompt.id)))
+    session = work.put(prompts.without(session, prompt.id))
     prompts.end(work, session, prompt.id, "cancelled", problem("taken-back", "taken back by its sender"))
     work.promise()
     work.move_on(session.id)

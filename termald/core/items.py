@@ -130,7 +130,7 @@ def _see_prompt(work: Work, session: Session, notice: ItemStarted | ItemComplete
     if prompt in session.queue:
         # It was held as uncertain, and here it is: it will never be sent again.
         session = setup.lift(session, *setup.AWAIT_A_WORD)
-        session = work.put(replace(session, queue=tuple(other for other in session.queue if other != prompt)))
+        session = work.put(prompts.without(session, prompt))
         prompts.mark_recorded(work, session, prompt, notice.turn)
         assert session.turn is not None
         turns.join(work, session, session.turn, prompt)

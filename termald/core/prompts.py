@@ -97,6 +97,11 @@ def reorder(work: Work, session: Session, order: tuple[PromptId, ...]) -> Sessio
     return work.put(replace(session, queue=tuple(sorted(session.queue, key=lambda one: work.prompt(one).position))))
 
 
+def without(session: Session, prompt: PromptId) -> Session:
+    """Return the session with the prompt out of its queue, wherever it stood."""
+    return replace(session, queue=tuple(other for other in session.queue if other != prompt))
+
+
 def take_back_unanswered(work: Work, session: Session) -> Session:
     """What was written and not answered has an unknown outcome: it goes back to its place in the queue, past `queued`,
     and is read before it is used."""

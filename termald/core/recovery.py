@@ -419,8 +419,7 @@ def _found(work: Work, session: Session, prompt: PromptId, seen: SeenTurn) -> Se
         session = work.put(replace(session, outgoing=None, looks=0, misses=0))
     elif prompt in session.queue and work.prompt(prompt).delivery != "queued":
         session = setup.lift(session, *setup.AWAIT_A_WORD)
-        queue = tuple(other for other in session.queue if other != prompt)
-        session = work.put(replace(session, queue=queue, looks=0, misses=0))
+        session = work.put(replace(prompts.without(session, prompt), looks=0, misses=0))
     else:
         if prompt in work.state.prompts and session.turn is not None and prompt in session.turn.prompts:
             prompts.mark_recorded(work, session, prompt, seen.turn)

@@ -31,7 +31,7 @@ def join(work: Work, session: Session) -> Session:
         prompt = work.prompt(prompt_id)
         if prompt.mode != "steer" or prompt.delivery != "queued" or prompt.attempts:
             continue  # one that found no turn to join gets a turn of its own
-        session = work.put(replace(session, queue=tuple(other for other in session.queue if other != prompt_id)))
+        session = work.put(prompts.without(session, prompt_id))
         prompt = prompts.mark_sent(work, session, prompt)
         call = open_call(
             work,

@@ -29,7 +29,6 @@ from termald.core.inputs import (
 )
 from termald.core.model import ActiveTurn, Call, Outgoing, Session, with_record
 from termald.core.refusals import problem
-from termald.core.setup import hold
 from termald.core.work import Work
 
 ENDED_TURNS_MAX: Final = 256
@@ -85,7 +84,7 @@ def accepted(work: Work, call: Call, reply: TurnAccepted) -> None:
             return  # tied already, by our id in a user item; or sent again since
         # Answered after all, when its session had given the answer up and was looking for the prompt.
         session = setup.lift(session, *setup.AWAIT_A_WORD)
-        session = replace(session, queue=tuple(other for other in session.queue if other != call.prompt))
+        session = prompts.without(session, call.prompt)
         outgoing = Outgoing(prompt=call.prompt, call=call.id)
     prompts.mark_acked(work, session, outgoing.prompt, reply.turn)
     tie(work, session, outgoing, reply.turn)
@@ -166,7 +165,7 @@ def _not_executed(work: Work, session: Session, outgoing: Outgoing, failure: Fai
         session = unbind(work, prompts.insert(work, session, prompt.id))
     elif failure.refusal == "overloaded":
         prompts.requeue(work, prompt.id)
-        hold(work, prompts.insert(work, session, prompt.id), failure.why)
+        setup.hold(work, prompts.insert(work, session, prompt.id), failure.why)
     else:
         delivery: Delivery = "not_delivered" if failure.how == "unwritten" else "failed"
         session = work.put(with_record(session, last_error=failure.why))
