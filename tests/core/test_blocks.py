@@ -1,7 +1,7 @@
 """A block is one attempt of the model: it has a beginning and one end, and a reset names exactly what it takes back."""
 
 import pytest
-from support.story import Story
+from support.story import Story, running_story
 
 from state.records import ThreadId, Tokens, TurnId
 from termald.core import inputs as ins
@@ -10,15 +10,7 @@ from termald.core import inputs as ins
 @pytest.fixture
 def story() -> Story:
     """A session whose turn t1 runs."""
-    story = Story()
-    story.up()
-    story.create()
-    story.prompt("p1")
-    story.opened()
-    story.accepted("t1")
-    story.turn_started("t1")
-    story.user_item("t1", "p1")
-    return story
+    return running_story()
 
 
 def used(story: Story) -> None:

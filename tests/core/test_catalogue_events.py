@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.story import Story
+from support.story import Story, running_story
 
 from state.errors import StoreFull
 from state.records import ItemId, ThreadId, TurnId
@@ -17,15 +17,7 @@ from termald.core.model import Route
 @pytest.fixture
 def story() -> Story:
     """A session bound to T whose turn t1 runs."""
-    story = Story()
-    story.up()
-    story.create()
-    story.prompt("p1")
-    story.opened()
-    story.accepted("t1")
-    story.turn_started("t1")
-    story.user_item("t1", "p1")
-    return story
+    return running_story()
 
 
 def begun(names: list[str]) -> Story:

@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from support.story import Story
+from support.story import Story, running_story
 
 from state.records import ItemId, RequestId, ThreadId, TurnId
 from termald.core import effects as fx
@@ -12,15 +12,7 @@ from termald.core import inputs as ins
 @pytest.fixture
 def story() -> Story:
     """A session bound to T whose turn t1 runs."""
-    story = Story()
-    story.up()
-    story.create()
-    story.prompt("p1")
-    story.opened()
-    story.accepted("t1")
-    story.turn_started("t1")
-    story.user_item("t1", "p1")
-    return story
+    return running_story()
 
 
 def answer(story: Story, request: RequestId, decision: str = '"accept"') -> ins.Ticket:

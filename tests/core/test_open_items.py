@@ -1,7 +1,7 @@
 """What is open in a turn when it ends: closed once, in the right way, before it is done (EVENT-06, EVENT-07)."""
 
 import pytest
-from support.story import Story
+from support.story import Story, running_story
 
 from state.records import ItemId, SessionId, TurnId
 
@@ -9,14 +9,7 @@ from state.records import ItemId, SessionId, TurnId
 @pytest.fixture
 def story() -> Story:
     """A turn with text and a command, both open."""
-    story = Story()
-    story.up()
-    story.create()
-    story.prompt("p1")
-    story.opened()
-    story.accepted("t1")
-    story.turn_started("t1")
-    story.user_item("t1", "p1")
+    story = running_story()
     story.item_started("t1", "words")
     story.delta("t1", "words", "half a sen")
     story.item_started("t1", "command", "commandExecution")

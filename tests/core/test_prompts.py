@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from support.story import Story
+from support.story import Story, running_story
 
 from state.records import PromptId, SessionId, TurnId
 from termald.core import effects as fx
@@ -14,14 +14,7 @@ from termald.core import inputs as ins
 @pytest.fixture
 def story() -> Story:
     """A session whose turn t1 runs, with three prompts behind it."""
-    story = Story()
-    story.up()
-    story.create()
-    story.prompt("p1")
-    story.opened()
-    story.accepted("t1")
-    story.turn_started("t1")
-    story.user_item("t1", "p1")
+    story = running_story()
     for name in ("p2", "p3", "p4"):
         story.prompt(name)
     return story

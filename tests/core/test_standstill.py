@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from support.story import Story
+from support.story import Story, running_story
 
 from state.records import PromptId, SessionId, ThreadId, TurnId
 from termald.core import effects as fx
@@ -17,14 +17,7 @@ BUSY = ins.TurnFailure(message="busy", variant="serverOverloaded")
 @pytest.fixture
 def story() -> Story:
     """A session whose turn t1 runs, with two prompts behind it."""
-    story = Story()
-    story.up()
-    story.create()
-    story.prompt("p1")
-    story.opened()
-    story.accepted("t1")
-    story.turn_started("t1")
-    story.user_item("t1", "p1")
+    story = running_story()
     story.prompt("p2")
     story.prompt("p3")
     return story

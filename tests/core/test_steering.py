@@ -1,7 +1,7 @@
 """Steer joins the running turn, replace ends it; neither loses a prompt, doubles one, or runs them out of order."""
 
 import pytest
-from support.story import Story
+from support.story import Story, running_story
 
 from termald.core import effects as fx
 from termald.core import inputs as ins
@@ -10,15 +10,7 @@ from termald.core import inputs as ins
 @pytest.fixture
 def story() -> Story:
     """A session whose turn t1 of prompt p1 runs."""
-    story = Story()
-    story.up()
-    story.create()
-    story.prompt("p1")
-    story.opened()
-    story.accepted("t1")
-    story.turn_started("t1")
-    story.user_item("t1", "p1")
-    return story
+    return running_story()
 
 
 def steered(story: Story, turn: str) -> None:

@@ -15,7 +15,7 @@ import trio
 from support import sim_checks
 from support.sim_http import HttpWorld, Said, open_http_world
 from support.sim_people import People
-from support.sim_run import boots_twice, come_to_rest
+from support.sim_run import both_die_and_boot_twice, come_to_rest
 from support.sim_scheduling import failure_of, run_seeded
 from support.sim_world import DaemonGone
 
@@ -134,11 +134,7 @@ async def bring_to_rest(world: HttpWorld) -> None:
     await world.revive()
     await come_to_rest(world, People(world, Random(0)))
     sim_checks.at_rest(world)
-    await world.crash()
-    if world.machine.living:
-        world.codex.die(signal="SIGKILL")
-        await world.codex.gone.wait()
-    boots_twice(world)
+    await both_die_and_boot_twice(world)
 
 
 def outcome(world: HttpWorld) -> Any:

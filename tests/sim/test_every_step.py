@@ -15,7 +15,7 @@ import trio
 from support import sim_checks
 from support.scripted_codex_faults import ANYWHERE
 from support.sim_people import People
-from support.sim_run import boots_twice, come_to_rest
+from support.sim_run import both_die_and_boot_twice, come_to_rest
 from support.sim_scheduling import failure_of, run_seeded
 from support.sim_world import DaemonGone, World, open_world
 
@@ -63,11 +63,7 @@ async def tell(world: World) -> None:
     await world.revive()
     await come_to_rest(world, people)
     sim_checks.at_rest(world)
-    await world.crash()
-    if world.machine.living:
-        world.codex.die(signal="SIGKILL")
-        await world.codex.gone.wait()
-    boots_twice(world)
+    await both_die_and_boot_twice(world)
 
 
 def run(prepare: Callable[[World], None], *, transport: Transport = "unix") -> World:

@@ -300,14 +300,19 @@ async def _crash_and_boot(world: World, people: People) -> None:
     await world.boot()
     await come_to_rest(world, people)
     sim_checks.at_rest(world)
+    await both_die_and_boot_twice(world)
+
+
+async def both_die_and_boot_twice(world: World) -> None:
+    """Kill the daemon and its Codex, and boot."""
     await world.crash()
     if world.machine.living:
         world.codex.die(signal="SIGKILL")
         await world.codex.gone.wait()
-    boots_twice(world)
+    _boot_twice(world)
 
 
-def boots_twice(world: World) -> None:
+def _boot_twice(world: World) -> None:
     """A second boot finds nothing left to settle (I10)."""
     for times in (1, 2):
         before = len(world.rows.events)

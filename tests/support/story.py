@@ -466,3 +466,16 @@ class Story:
     def load(self, session: str) -> None:
         """Bring a session into memory, as a batch that names it does."""
         self.state.load(self.store.load_now(Wanted(sessions=frozenset({SessionId(session)}))))
+
+
+def running_story() -> Story:
+    """A session bound to T whose turn t1, of its prompt p1, runs and has the prompt on record."""
+    story = Story()
+    story.up()
+    story.create()
+    story.prompt("p1")
+    story.opened()
+    story.accepted("t1")
+    story.turn_started("t1")
+    story.user_item("t1", "p1")
+    return story
