@@ -5,6 +5,7 @@ Competing: the reply, its deadline, stop, close, kill, the loss of the link. Who
 the others it is no longer theirs. A thread is bound only from the reply to our own request (`opened`).
 """
 
+from collections.abc import Collection
 from typing import Final
 
 from msgspec.structs import replace
@@ -262,9 +263,14 @@ def hold(work: Work, session: Session, why: Problem) -> None:
 
 def lift(session: Session, *reasons: str) -> Session:
     """Return the session without its hold, if it was held for one of these reasons: what it waited for has come."""
-    why = session.record.last_error
-    held = session.record.paused and session.record.ending is None and why is not None and why.slug in reasons
+    held = is_held_for(session, reasons)
     return with_record(session, paused=False, last_error=None) if held else session
+
+
+def is_held_for(session: Session, reasons: Collection[str]) -> bool:
+    """Whether its queue is held for one of these reasons, and not by a stop or a close."""
+    why = session.record.last_error
+    return session.record.paused and session.record.ending is None and why is not None and why.slug in reasons
 
 
 def no_longer_for_the_account(session: Session) -> Session:

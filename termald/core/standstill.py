@@ -11,7 +11,7 @@ from termald.core import failures, log
 from termald.core.inputs import LimitOver
 from termald.core.model import Session, with_record
 from termald.core.refusals import problem
-from termald.core.setup import AWAIT_THE_ACCOUNT, hold
+from termald.core.setup import AWAIT_THE_ACCOUNT, hold, is_held_for
 from termald.core.work import Work
 
 SLUGS: Final = {"out_of_tokens": "quota-exhausted", "authentication": "auth-required"}
@@ -55,8 +55,7 @@ def over(work: Work, timer: LimitOver) -> None:
 
 def stands(session: Session) -> bool:
     """Whether its queue is held for the account's sake."""
-    why = session.record.last_error
-    return session.record.paused and session.record.ending is None and why is not None and why.slug in AWAIT_THE_ACCOUNT
+    return is_held_for(session, AWAIT_THE_ACCOUNT)
 
 
 def _until(session: Session) -> int | None:
